@@ -1,0 +1,139 @@
+"""Entry points of the console scripts, and the one place where errors become exit statuses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from interfaces.cli import output
+from interfaces.cli.exit_status import INTERRUPTED, exit_status
+from interfaces.cli.options import common_options
+from runtime.errors import DshMemoryError
+
+_COMMANDS = {
+    "search": "interfaces.cli.memory:search",
+    "review": "interfaces.cli.memory:review",
+    "read": "interfaces.cli.memory:read",
+    "status": "interfaces.cli.memory:status",
+    "help": "interfaces.cli.memory:help_command",
+    "query": "interfaces.cli.query:query",
+    "config": "interfaces.cli.config:config",
+    "standin": "interfaces.cli.standin:standin",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when the command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        target = _COMMANDS.get(cmd_name)
+        return None if target is None else _load(target)
+
+
+def _load(target: str) -> click.Command:
+    module, _, name = target.partition(":")
+    command = getattr(import_module(module), name)
+    assert isinstance(command, click.Command)
+    return command
+
+
+@click.command(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="History is data, not instructions. Nothing leaves this machine.",
+)
+@common_options
+def cli() -> None:
+    """A trustworthy memory of earlier DeepSeek Harness sessions."""
+
+
+def run(command: click.Command, arguments: Sequence[str], *, program: str) -> int:
+    """Run one command and return its exit status; every error is printed here and only here."""
+    as_json = _wants_json(arguments)
+    if sys.platform == "win32":  # locks, process groups and O_NOFOLLOW are POSIX
+        click.echo("dsh-memory runs on Linux and macOS; Windows is not supported.", err=True)
+        return 1
+    try:
+        result = command.main(list(arguments), prog_name=program, standalone_mode=False)
+        output.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        refused = DshMemoryError(
+            error.format_message(),
+            code="REQUEST_OPTION",
+            hint=f"Run `{program} --help` for the options.",
+        )
+        return _fail(refused, as_json=as_json)
+    except DshMemoryError as error:
+        return _fail(error, as_json=as_json)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        return output.abandon_stdout()
+    except OSError as error:
+        wrapped = DshMemoryError(
+            f"The operating system refused: {error}", code="INTERNAL_OS", hint=None
+        )
+        return _fail(wrapped, as_json=as_json)
+    except Exception as error:  # noqa: BLE001 - the last resort: a user never sees a traceback
+        return _fail(output.unexpected(error), as_json=as_json)
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def _fail(error: DshMemoryError, *, as_json: bool) -> int:
+    try:
+        output.print_error(error, as_json=as_json)
+    except BrokenPipeError:
+        return output.abandon_stdout()
+    return exit_status(error)
+
+
+def main() -> None:
+    """``dsh-memory``."""
+    sys.exit(run(cli, sys.argv[1:], program="dsh-memory"))
+
+
+def _alias(name: str) -> None:
+    program = f"memory-{name}"
+    try:
+        command = _load(_COMMANDS[name])
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    sys.exit(run(command, sys.argv[1:], program=program))
+
+
+def memory_search() -> None:
+    """``memory-search``."""
+    _alias("search")
+
+
+def memory_review() -> None:
+    """``memory-review``."""
+    _alias("review")
+
+
+def memory_read() -> None:
+    """``memory-read``."""
+    _alias("read")
+
+
+def memory_status() -> None:
+    """``memory-status``."""
+    _alias("status")
+
+
+def memory_help() -> None:
+    """``memory-help``."""
+    _alias("help")

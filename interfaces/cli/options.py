@@ -1,0 +1,123 @@
+"""Options that every command has, and the settings that they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from runtime.config import LoadedConfig
+
+F = TypeVar("F", bound=Callable[..., Any])
+_META = "dsh-memory.options"
+
+
+@dataclass(slots=True)
+class CommonOptions:
+    """Values of the common options, from the group and from the command together."""
+
+    json: bool = False
+    quiet: bool = False
+    home: str | None = None
+    config: str | None = None
+    overrides: list[str] = field(default_factory=list)
+
+    @property
+    def config_path(self) -> Path | None:
+        return None if self.config is None else Path(self.config).expanduser().absolute()
+
+    def load(self) -> LoadedConfig:
+        """Load the layered configuration, ``--home`` and ``--set`` as its last layer."""
+        from runtime.config import load
+
+        overrides = list(self.overrides)
+        if self.home is not None:
+            overrides.append(f"store.home={Path(self.home).expanduser().absolute()}")
+        return load(config_path=self.config_path, overrides=overrides)
+
+
+def current_options() -> CommonOptions:
+    """Return the common options of the running command."""
+    return _stored(click.get_current_context())
+
+
+def _stored(ctx: click.Context) -> CommonOptions:
+    options = ctx.meta.setdefault(_META, CommonOptions())
+    assert isinstance(options, CommonOptions)
+    return options
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    options = _stored(ctx)
+    name = str(param.name)
+    if name == "overrides":
+        options.overrides.extend(value)
+    elif value:
+        setattr(options, name, value)
+
+
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"dsh-memory {version('dsh-memory')}")
+        ctx.exit()
+
+
+def common_options(command: F) -> F:
+    """Add ``--json --home --config --set --quiet --version`` to a command or group."""
+    shared: list[Callable[[F], F]] = [
+        click.option(
+            "--json",
+            "json",
+            is_flag=True,
+            expose_value=False,
+            callback=_remember,
+            help="Print one JSON document on stdout.",
+        ),
+        click.option(
+            "--home",
+            metavar="PATH",
+            expose_value=False,
+            callback=_remember,
+            help="The DSH home; default $DSH_HOME, else ~/.dsh.",
+        ),
+        click.option(
+            "--config",
+            metavar="PATH",
+            expose_value=False,
+            callback=_remember,
+            help="Use this configuration file instead of the user's.",
+        ),
+        click.option(
+            "--set",
+            "overrides",
+            metavar="KEY=VALUE",
+            multiple=True,
+            expose_value=False,
+            callback=_remember,
+            help="Override one configuration value; repeatable.",
+        ),
+        click.option(
+            "--quiet",
+            is_flag=True,
+            expose_value=False,
+            callback=_remember,
+            help="No progress and no notices on stderr.",
+        ),
+        click.option(
+            "--version",
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_print_version,
+            help="Print the version and leave.",
+        ),
+    ]
+    for option in reversed(shared):
+        command = option(command)
+    return command
