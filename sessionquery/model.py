@@ -17,12 +17,15 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class SessionHeader:
-    """The immutable first line of a session log, always in generation-4 form."""
+    """The immutable first line of a session log, always in generation-4 form.
+
+    `delegation_depth` is None only for live sessions that an embedding program made without one.
+    """
 
     id: str
     created_at: int
     is_seeded: bool
-    delegation_depth: int
+    delegation_depth: int | None
     cwd: str | None = None
     parent_session: str | None = None
     origin: str | None = None
@@ -32,7 +35,7 @@ class SessionHeader:
     @property
     def is_main(self) -> bool:
         """Whether this is a main session (document 000): neither spawned nor forked as a subagent."""
-        return self.origin != "subagent" and self.delegation_depth <= 0
+        return self.origin != "subagent" and (self.delegation_depth or 0) <= 0
 
 
 @dataclass(frozen=True, slots=True)
