@@ -69,7 +69,12 @@ class EventDocument:
 
 @dataclass(frozen=True, slots=True)
 class EventHit:
-    """A search match; `snippet` has at most ``snippet_chars`` code points."""
+    """A search match; `snippet` has at most ``snippet_chars`` code points.
+
+    `tools` names the tools that the event calls (``tool/call``, ``tool/result``: the one tool; an
+    assistant message that is nothing but tool calls: all of them), else it is empty. It is not
+    part of the wire form.
+    """
 
     session_id: str
     seq: int
@@ -77,6 +82,7 @@ class EventHit:
     time: int
     surface: Surface
     snippet: str
+    tools: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
