@@ -184,7 +184,7 @@ class _Scan:
 
     def _listing(self, relative: str, *, depth: int) -> DirectoryState:
         path = f"{self._root}/{relative}" if relative else self._root
-        status = os.stat(path) if depth == 0 else os.lstat(path)
+        status = os.stat(path) if depth == 0 else os.lstat(path)  # noqa: PTH116 (speed)
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(20, "Not a directory", path)
         known = self._known.get(relative)
@@ -237,7 +237,7 @@ class _Scan:
             )
             return None
         try:
-            status = os.stat(f"{self._root}/{relative}/{name}", follow_symlinks=False)
+            status = os.stat(f"{self._root}/{relative}/{name}", follow_symlinks=False)  # noqa: PTH116
         except (FileNotFoundError, NotADirectoryError):
             self.directories.pop(relative, None)
             return None

@@ -34,7 +34,7 @@ class SessionHeader:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is a main session (document 000): neither spawned nor forked as a subagent."""
+        """Whether this is a main session (document 000), neither spawned nor forked as subagent."""
         return self.origin != "subagent" and (self.delegation_depth or 0) <= 0
 
 
@@ -87,7 +87,7 @@ class EventHit:
 
 @dataclass(frozen=True, slots=True)
 class SessionHit:
-    """A session with its strongest matching event. `header.origin` is None: indexed headers lack it."""
+    """A session with its strongest matching event; its header has no `origin`."""
 
     header: SessionHeader
     live: bool
@@ -198,7 +198,7 @@ class EngineOptions:
 
     Attributes:
         home: The DSH home; logs are below ``home/sessions``.
-        index_path: None for the per-home file in the user cache, ``":memory:"``, or an explicit path.
+        index_path: None for the home's file in the user cache, ``":memory:"``, or a path.
         open_at: When the index is opened: ``startup``, ``first-search`` or ``never`` (search off).
         snippet_chars: Snippet length in code points.
         read_window_max: Largest ``before``/``after`` of `read_event`, in events.
