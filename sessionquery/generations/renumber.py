@@ -1,0 +1,114 @@
+"""Numbers that shift: the map from old to new, and every place in a row that names a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sessionquery.generations.problems import MigrationRefusedError
+from sessionquery.generations.values import Row
+from sessionquery.jstext import is_count
+
+GONE = -1
+"""The new number of an event that has none."""
+
+
+class Numbering:
+    """Assigns new numbers in output order and translates references to earlier events."""
+
+    def __init__(self, *, replace_ends: tuple[str, str]) -> None:
+        """`replace_ends`: the keys of a replacement's first and last number in this generation."""
+        self._new: list[int] = []
+        self._ends = replace_ends
+        self._shifted = False
+        self.next = 0
+
+    def insert(self, kind: str, time: int, data: dict[str, Any], **surface: Any) -> Row:
+        """Make an event that has no counterpart in the source."""
+        row = {"type": kind, "seq": self.next, "time": time, "data": data, **surface}
+        self.next += 1
+        self._shifted = True
+        return row
+
+    def drop(self, first: int, count: int) -> None:
+        """Note that the source numbers from `first` on have no event of their own."""
+        self._reserve(first + count)
+        self._shifted = True
+
+    def place(self, row: Row) -> Row:
+        """Give the source event `row` its new number and translate what it cites."""
+        old, new = int(row["seq"]), self.next
+        self._reserve(old + 1)
+        self._new[old] = new
+        self.next = new + 1
+        return self._translated(row, new) if self._shifted else row
+
+    def translate(self, old: Any) -> int:
+        """Return the new number of the source event `old`.
+
+        Raises:
+            MigrationRefusedError: It is no number of an earlier event, or has no counterpart.
+        """
+        new = self._new[int(old)] if is_count(old) and old < len(self._new) else GONE
+        if new == GONE:
+            raise MigrationRefusedError(f"an event cites {old!r}, which has no counterpart")
+        return new
+
+    def _reserve(self, length: int) -> None:
+        self._new.extend([GONE] * (length - len(self._new)))
+
+    def _translated(self, row: Row, new: int) -> Row:
+        moved = {**row, "seq": new}
+        if "sourceEventSeqs" in row:
+            moved["sourceEventSeqs"] = self._each(row["sourceEventSeqs"])
+        op = row.get("surfaceOp")
+        if type(op) is dict:
+            first, last = self._ends
+            moved["surfaceOp"] = {
+                **op,
+                first: self.translate(op.get(first)),
+                last: self.translate(op.get(last)),
+            }
+        change = _REFERENCES.get(row["type"])
+        if change is not None:
+            moved["data"] = change(self, row["data"])
+        return moved
+
+    def _each(self, seqs: Any) -> list[int]:
+        if type(seqs) is not list:
+            raise MigrationRefusedError("an event cites no list of numbers")
+        return [self.translate(seq) for seq in seqs]
+
+    def _range(self, span: Any) -> dict[str, Any]:
+        if type(span) is not dict:
+            raise MigrationRefusedError("a compaction has no proper range")
+        return {
+            **span,
+            "start": self.translate(span.get("start")),
+            "end": self.translate(span.get("end")),
+        }
+
+    def _command_done(self, data: dict[str, Any]) -> dict[str, Any]:
+        if "sourceEventSeq" not in data:
+            return data
+        return {**data, "sourceEventSeq": self.translate(data["sourceEventSeq"])}
+
+    def _shadowed(self, data: dict[str, Any]) -> dict[str, Any]:
+        return {
+            **data,
+            "shadowedRange": self._range(data.get("shadowedRange")),
+            "shadowedSeqs": self._each(data.get("shadowedSeqs")),
+        }
+
+    def _title(self, data: dict[str, Any]) -> dict[str, Any]:
+        return {**data, "messageSeqs": self._each(data.get("messageSeqs"))}
+
+
+_REFERENCES: dict[str, Callable[[Numbering, dict[str, Any]], dict[str, Any]]] = {
+    "command/done": Numbering._command_done,
+    "compaction/summary": Numbering._shadowed,
+    "compaction/prune": Numbering._shadowed,
+    "session/title": Numbering._title,
+    "session/title-llm-request": Numbering._title,
+}
+"""Event types whose data cites other events."""

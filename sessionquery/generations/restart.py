@@ -1,0 +1,56 @@
+"""A session that was restarted in the middle of a turn and simply began the next one.
+
+Old writers did not close the interrupted turn. The migrations recognize exactly one such form - the
+next input was put into the queue right before - and insert the missing ``turn/end``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sessionquery.generations.problems import MigrationRefusedError
+from sessionquery.generations.values import Row
+
+
+class RestartWatch:
+    """Follows turns and steps; says where a ``turn/end`` is missing."""
+
+    def __init__(self) -> None:
+        self._turn: Any = None
+        self._step_open = False
+        self._spliced = False
+
+    def missing_end(self, row: Row) -> dict[str, Any] | None:
+        """Return the data of the ``turn/end`` that belongs before `row`, or None.
+
+        Raises:
+            MigrationRefusedError: A turn begins in an open turn in any other way.
+        """
+        kind, missing = row["type"], None
+        if kind == "turn/start":
+            missing = self._end_before(row)
+            self._turn, self._step_open = row["data"].get("turn"), False
+        elif kind == "turn/end":
+            self._turn, self._step_open = None, False
+        elif kind == "step/start":
+            self._step_open = True
+        elif kind == "step/end":
+            self._step_open = False
+        self._spliced = kind == "agent/inbox/spliced" and _queues_next_turn(row["data"])
+        return missing
+
+    def pass_over(self) -> None:
+        """Note a row of another kind (stream chunks)."""
+        self._spliced = False
+
+    def _end_before(self, row: Row) -> dict[str, Any] | None:
+        turn = self._turn
+        if turn is None:
+            return None
+        if self._step_open or not self._spliced or row["data"].get("turn") != turn + 1:
+            raise MigrationRefusedError(f"a turn begins at {row['seq']} while turn {turn} is open")
+        return {"turn": turn, "reason": {"kind": "interrupted"}}
+
+
+def _queues_next_turn(data: dict[str, Any]) -> bool:
+    return data.get("target") == "next-turn" and bool(data.get("inserted"))

@@ -1,0 +1,157 @@
+"""The attempts of a model to answer: stream chunks of one turn and step, packed as records.
+
+Neighbouring delta chunks of the same kind, block index (and, for tool calls, id and name) form one
+record ``{type, time0, index, dt, texts | args, id?, name?}``, where `dt` holds the differences of
+their times in ms. Every other chunk is a record of its own: ``{type: "chunk", time, chunk}``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from sessionquery.generations.decoding import PACKED_MEMBERS, is_packed
+from sessionquery.generations.problems import MigrationRefusedError
+from sessionquery.generations.values import Row, is_name, keys
+from sessionquery.jstext import is_count, is_safe_integer
+
+_CHUNK_ROW = keys("type seq time data")
+_CHUNK_DATA = keys("turn step chunk")
+_DELTAS = {
+    "text-delta": ("text-chunks", "text", keys("type index text")),
+    "reasoning-delta": ("reasoning-chunks", "text", keys("type index text")),
+    "tool-call-delta": (
+        "tool-call-chunks",
+        "argumentsDelta",
+        keys("type index id argumentsDelta | name"),
+    ),
+}
+"""Delta chunk type: its record type, the key of its piece, its keys."""
+
+
+Insertion: TypeAlias = tuple[str, dict[str, Any]]
+"""Type and data of an event that is to be inserted before another."""
+
+
+@dataclass(slots=True)
+class ChunkRun:
+    """One chunk or a packed run of chunks, as it comes from the log.
+
+    Attributes:
+        first: Number of the first chunk. `count`: how many numbers the run takes.
+        time: Time of the last chunk (ms).
+        record: The run as a stream record.
+        finishes: Whether it ends the attempt.
+    """
+
+    turn: Any
+    step: Any
+    first: int
+    count: int
+    time: int
+    record: dict[str, Any]
+    finishes: bool = False
+
+
+def chunk_run(row: Row) -> ChunkRun:
+    """Read a packed row or an ``assistant/chunk`` event.
+
+    Raises:
+        MigrationRefusedError: It is malformed.
+    """
+    return _packed_run(row) if is_packed(row) else _single_run(row)
+
+
+def _packed_run(row: Row) -> ChunkRun:
+    kind, data = row["type"], row["data"]
+    members = PACKED_MEMBERS[kind]
+    record: dict[str, Any] = {
+        "type": kind,
+        "time0": row["time0"],
+        "index": data["index"],
+        "dt": list(data["dt"]),
+    }
+    for key in ("id", "name"):
+        if key in data:
+            record[key] = data[key]
+    record[members] = list(data[members])
+    time = row["time0"] + sum(data["dt"])
+    return ChunkRun(data["turn"], data["step"], row["seq0"], len(data[members]), time, record)
+
+
+def _single_run(row: Row) -> ChunkRun:
+    data = row.get("data")
+    if not _CHUNK_ROW.fit(row) or not _CHUNK_DATA.fit(data) or not is_safe_integer(row["time"]):
+        raise MigrationRefusedError(f"assistant/chunk at {row.get('seq')} is malformed")
+    chunk = data["chunk"]
+    if (
+        type(chunk) is not dict
+        or not is_name(chunk.get("type"))
+        or not is_count(data["turn"])
+        or not is_count(data["step"])
+    ):
+        raise MigrationRefusedError(f"assistant/chunk at {row['seq']} is malformed")
+    time = row["time"]
+    record = _delta_record(chunk, time) or {"type": "chunk", "time": time, "chunk": chunk}
+    finishes = chunk["type"] == "finish"
+    return ChunkRun(data["turn"], data["step"], int(row["seq"]), 1, time, record, finishes)
+
+
+def _delta_record(chunk: dict[str, Any], time: int) -> dict[str, Any] | None:
+    known = _DELTAS.get(chunk["type"])
+    if known is None or not known[2].fit(chunk):
+        return None
+    kind, piece, _ = known
+    record: dict[str, Any] = {"type": kind, "time0": time, "index": chunk["index"], "dt": []}
+    for key in ("id", "name"):
+        if key in chunk:
+            record[key] = chunk[key]
+    record[PACKED_MEMBERS[kind]] = [chunk[piece]]
+    return record
+
+
+@dataclass(slots=True)
+class Attempt:
+    """The chunks of one attempt so far.
+
+    Attributes:
+        seqs: Numbers of its chunks in the source, ascending.
+        time: Time of its last chunk (ms).
+        stream: Its records.
+        held: Other events that arrived since its last chunk, with what goes before them.
+    """
+
+    turn: Any
+    step: Any
+    seqs: list[int] = field(default_factory=list)
+    time: int = 0
+    stream: list[dict[str, Any]] = field(default_factory=list)
+    held: list[tuple[Row, Insertion | None]] = field(default_factory=list)
+    finished: bool = False
+
+    def takes(self, run: ChunkRun) -> bool:
+        """Whether `run` continues this attempt."""
+        return not self.finished and run.turn == self.turn and run.step == self.step
+
+    def add(self, run: ChunkRun) -> None:
+        last = self.stream[-1] if self.stream else None
+        if last is not None and _continues(last, run.record):
+            _join(last, run.record, gap=run.record["time0"] - self.time)
+        else:
+            self.stream.append(run.record)
+        self.seqs.extend(range(run.first, run.first + run.count))
+        self.time = run.time
+        self.finished = run.finishes
+
+
+def _continues(last: dict[str, Any], record: dict[str, Any]) -> bool:
+    return record["type"] in PACKED_MEMBERS and all(
+        last.get(key) == record.get(key) for key in ("type", "index", "id", "name")
+    )
+
+
+def _join(last: dict[str, Any], record: dict[str, Any], *, gap: int) -> None:
+    members = PACKED_MEMBERS[record["type"]]
+    last["dt"].append(gap)
+    last["dt"].extend(record["dt"])
+    last[members].extend(record[members])

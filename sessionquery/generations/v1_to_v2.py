@@ -1,0 +1,173 @@
+"""Generation 1 to 2: stream chunks move into the message that they led to; numbers shift down.
+
+Generation 1 logs every piece of a streamed answer as an event. Generation 2 keeps the pieces inside
+the finished message (``data.stream``), or, if no message came of them, in one ``assistant/attempt``
+event. It also writes down what used to be implied: the end of an interrupted turn, a goal that
+changed, and where the rows copied from a parent session end (``session/end-seed``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sessionquery.generations.context import LogContext
+from sessionquery.generations.decoding import is_packed
+from sessionquery.generations.payloads import check_payload
+from sessionquery.generations.problems import CorruptLogError, MigrationRefusedError
+from sessionquery.generations.renumber import Numbering
+from sessionquery.generations.restart import RestartWatch
+from sessionquery.generations.stream import Attempt, ChunkRun, Insertion, chunk_run
+from sessionquery.generations.values import Row
+
+_ENDS_ATTEMPT = frozenset({"turn/end", "step/end", "llm/retry", "llm/retry-started"})
+
+
+def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
+    """Yield the rows of a generation 1 log as generation 2.
+
+    Raises:
+        CorruptLogError: The log has fewer events than its header says were copied.
+        MigrationRefusedError: A message cites an incomplete attempt, an event cites a chunk, the
+            copied part ends inside an attempt, or a turn begins inside another.
+    """
+    step = _Step(log)
+    checked = log.generation < 1
+    for row in rows:
+        if is_packed(row) or row.get("type") == "assistant/chunk":
+            yield from step.chunk(chunk_run(row))
+            continue
+        if not checked:
+            check_payload(row, 1)
+        yield from step.event(row)
+    yield from step.end()
+
+
+class _Step:
+    def __init__(self, log: LogContext) -> None:
+        self._numbers = Numbering(replace_ends=("start", "end"))
+        self._restart = RestartWatch()
+        self._seed = log.seed_length
+        self._awaits_marker = log.is_seeded
+        self._attempt: Attempt | None = None
+        self._count = 0
+        self._time = 0
+
+    def chunk(self, run: ChunkRun) -> Iterator[Row]:
+        self._count += run.count
+        self._time = run.time
+        self._restart.pass_over()
+        self._numbers.drop(run.first, run.count)
+        attempt = self._attempt
+        if attempt is not None and not attempt.takes(run):
+            yield from self._fail_attempt()
+            attempt = None
+        if attempt is None:
+            attempt = self._attempt = Attempt(run.turn, run.step)
+        else:
+            yield from self._release(attempt)
+        attempt.add(run)
+
+    def event(self, row: Row) -> Iterator[Row]:
+        self._count += 1
+        self._time = row["time"]
+        missing = self._restart.missing_end(row)
+        if row["type"] == "assistant/message":
+            yield from self._message(row)
+            return
+        if row["type"] in _ENDS_ATTEMPT:
+            yield from self._fail_attempt()
+        if missing is not None:
+            yield from self._hold_or_put(row, ("turn/end", missing))
+        elif (goal := _goal_change(row)) is not None:
+            yield from self._hold_or_put(_without_change(row), ("goal/change", goal))
+        else:
+            yield from self._hold_or_put(row, None)
+
+    def end(self) -> Iterator[Row]:
+        yield from self._fail_attempt()
+        if self._seed > self._count:
+            raise CorruptLogError("the log is shorter than the part copied from its parent")
+        if self._awaits_marker:
+            yield self._marker(self._time)
+
+    def _message(self, row: Row) -> Iterator[Row]:
+        attempt, data = self._attempt, row["data"]
+        cited = row.get("sourceEventSeqs")
+        own = attempt is not None and attempt.turn == data["turn"] and attempt.step == data["step"]
+        stream: list[dict[str, Any]] = []
+        first = row["seq"]
+        if attempt is not None and own and cited != []:
+            if cited != attempt.seqs:
+                raise MigrationRefusedError(
+                    f"assistant/message at {row['seq']} does not cite its whole attempt"
+                )
+            yield from self._release(attempt)
+            self._attempt = None
+            stream, first = attempt.stream, attempt.seqs[0]
+        elif attempt is not None:
+            yield from self._fail_attempt()
+        elif cited:
+            raise MigrationRefusedError(f"assistant/message at {row['seq']} cites no attempt")
+        row = {key: value for key, value in row.items() if key != "sourceEventSeqs"}
+        row["data"] = {**data, "stream": stream}
+        self._refuse_cut(first, row["seq"])
+        yield from self._put(row)
+
+    def _hold_or_put(self, row: Row, before: Insertion | None) -> Iterator[Row]:
+        if self._attempt is not None:
+            self._attempt.held.append((row, before))
+        else:
+            yield from self._put(row, before)
+
+    def _release(self, attempt: Attempt) -> Iterator[Row]:
+        held, attempt.held = attempt.held, []
+        for row, before in held:
+            yield from self._put(row, before)
+
+    def _fail_attempt(self) -> Iterator[Row]:
+        attempt, self._attempt = self._attempt, None
+        if attempt is None:
+            return
+        first, last = attempt.seqs[0], attempt.seqs[-1]
+        self._refuse_cut(first, last)
+        yield from self._mark_seed(first, attempt.time)
+        data = {"turn": attempt.turn, "step": attempt.step, "stream": attempt.stream}
+        yield self._numbers.insert("assistant/attempt", attempt.time, data)
+        yield from self._release(attempt)
+
+    def _put(self, row: Row, before: Insertion | None = None) -> Iterator[Row]:
+        seq = row["seq"]
+        if self._awaits_marker and seq == self._seed and row["type"] == "session/end-seed":
+            self._awaits_marker = False
+            row = {**row, "data": {**row["data"], "inherited": True}}
+        else:
+            yield from self._mark_seed(seq, row["time"])
+        if before is not None:
+            kind, data = before
+            yield self._numbers.insert(kind, row["time"], data)
+        yield self._numbers.place(row)
+
+    def _mark_seed(self, seq: int, time: int) -> Iterator[Row]:
+        if self._awaits_marker and seq >= self._seed:
+            yield self._marker(time)
+
+    def _marker(self, time: int) -> Row:
+        self._awaits_marker = False
+        return self._numbers.insert("session/end-seed", time, {"inherited": True})
+
+    def _refuse_cut(self, first: int, last: int) -> None:
+        if self._awaits_marker and first < self._seed <= last:
+            raise MigrationRefusedError("the part copied from the parent ends inside an attempt")
+
+
+def _goal_change(row: Row) -> dict[str, Any] | None:
+    if row["type"] != "user/message":
+        return None
+    source = row["data"]["source"]
+    return source.get("change") if source["kind"] == "goal" else None
+
+
+def _without_change(row: Row) -> Row:
+    """The message that announced a goal's change, without it."""
+    return {**row, "data": {**row["data"], "source": {"kind": "plugin", "plugin": "goal"}}}
