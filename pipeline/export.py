@@ -1,0 +1,95 @@
+"""The note stage: one note for each completed page, none for a run that was given up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import anyio.to_thread
+
+from exporters.note import NoteContent
+from pipeline.render import render_search
+from pipeline.requests import SearchRequest
+from pipeline.results import SearchResult
+
+
+def note_content(
+    kind: Literal["recall", "review"],
+    request: SearchRequest,
+    result: SearchResult,
+    *,
+    created: datetime | None = None,
+) -> NoteContent:
+    """Return what a note of `result` says; `created` is now unless given."""
+    return NoteContent(
+        kind=kind,
+        query=request.query,
+        question=request.question,
+        scope=request.scope,
+        cwd=request.cwd,
+        session_id=request.session_id,
+        model=None if result.jev is None else result.jev.model,
+        history=render_search(result),
+        page=result.to_json(),
+        created=created or datetime.now(UTC),
+    )
+
+
+async def export_note(vault_path: str, content: NoteContent) -> Path:
+    """Write the note in a worker thread.
+
+    If the task is cancelled meanwhile, the writer stops, its file is removed, whether partial or
+    just completed, and the cancellation goes on only after that.
+
+    Raises:
+        ObsidianError: The note could not be written.
+    """
+    from exporters.obsidian import write_note
+
+    given_up = threading.Event()
+    written = _InThread(
+        lambda: write_note(vault_path, content, cancelled=given_up.is_set), given_up
+    )
+    try:
+        return await written.run()
+    except anyio.get_cancelled_exc_class():
+        if written.path is not None:
+            written.path.unlink(missing_ok=True)
+        raise
+
+
+class _InThread:
+    """Runs `work` in a thread that nobody leaves behind; cancellation sets `given_up` and waits."""
+
+    def __init__(self, work: Callable[[], Path], given_up: threading.Event) -> None:
+        self._work = work
+        self._given_up = given_up
+        self._error: Exception | None = None
+        self.path: Path | None = None
+
+    async def run(self) -> Path:
+        finished = anyio.Event()
+
+        async def shielded() -> None:
+            with anyio.CancelScope(shield=True):
+                try:
+                    self.path = await anyio.to_thread.run_sync(self._work)
+                except Exception as error:  # noqa: BLE001 - raised below, outside the task group
+                    self._error = error
+                finished.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(shielded)
+            try:
+                await finished.wait()
+            except anyio.get_cancelled_exc_class():
+                self._given_up.set()
+                raise
+        if self._error is not None:
+            raise self._error
+        assert self.path is not None
+        return self.path
