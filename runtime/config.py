@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -98,9 +99,7 @@ def load(
     return _merge(layers, user=user, site=site)
 
 
-def validate_layers(
-    *, site: ConfigDocument | None, user: ConfigDocument, rules: bool = True
-) -> LoadedConfig:
+def validate_layers(*, site: ConfigDocument | None, user: ConfigDocument) -> LoadedConfig:
     """Judge the two files without environment and command line.
 
     This is what a writer asks before it saves: a file must be valid without the variables and
@@ -109,18 +108,21 @@ def validate_layers(
     Args:
         site: The site file; None for none.
         user: The user file as read, or as it would be.
-        rules: Whether the rules between fields are judged too.
 
     Raises:
         ConfigError: As `load`.
     """
     below = site if site is not None else ConfigDocument(user.path, ABSENT, {})
-    layers = (_file_layer("site", below), _file_layer("user", user))
-    if not rules:
-        for layer in layers:
-            _validate_each(layer)
-        layers = ()
-    return _merge(layers, user=user, site=below)
+    return _merge((_file_layer("site", below), _file_layer("user", user)), user=user, site=below)
+
+
+def validate_value(key: str, value: object, *, source: str) -> None:
+    """Judge one value of a known key by the rules of its field alone.
+
+    Raises:
+        ConfigError: As `load`, naming `source`.
+    """
+    _validate_each(_LayerValues("user", {key: value}, {key: source}))
 
 
 def default_home(environ: Mapping[str, str] | None = None) -> Path:
@@ -154,6 +156,8 @@ def read_bytes(path: Path) -> bytes | None:
         # Non-blocking, so that a named pipe in the file's place is an error and no endless wait.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                raise ValueError("it is a named pipe")
             content = file.read(_MAXIMUM_BYTES + 1)
     except FileNotFoundError:
         return None

@@ -56,6 +56,23 @@ class CancelledRunError(DshMemoryError):
 
 
 class ConfigError(DshMemoryError):
-    """A configuration value, file or write was refused (``CONFIG_*``)."""
+    """A configuration value, file or write was refused (``CONFIG_*``).
+
+    Args:
+        key: The configuration key that is to blame, for editors that mark a field; None when the
+            file as a whole, or no single key, is.
+    """
 
     default_code = "CONFIG_INVALID"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        hint: str | None = None,
+        retryable: bool = False,
+        key: str | None = None,
+    ) -> None:
+        super().__init__(message, code=code, hint=hint, retryable=retryable)
+        self.key = key
