@@ -71,7 +71,8 @@ PAIN = [
 
 @pytest.fixture(params=range(len(PAIN)), ids=lambda index: f"pain{index}")
 def pain(request: pytest.FixtureRequest) -> str:
-    return PAIN[request.param]
+    text: str = PAIN[request.param]
+    return text
 
 
 @pytest.fixture(scope="session")

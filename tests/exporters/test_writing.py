@@ -34,6 +34,10 @@ def umask() -> Iterator[Callable[[int], int]]:
     os.umask(before)
 
 
+def _names(directory: Path) -> list[str]:
+    return [entry.name for entry in directory.iterdir()]
+
+
 def _refusal(vault: str, content: NoteContent, **options: object) -> ObsidianError:
     with pytest.raises(ObsidianError) as caught:
         write_note(vault, content, **options)  # type: ignore[arg-type]
@@ -46,7 +50,7 @@ def test_a_note_is_written_completely(vault: Path, pain: str, fill: Fill) -> Non
     path = write_note(str(vault), content)
     assert path.parent == vault
     assert path.read_bytes() == note_text(content).encode()
-    assert os.listdir(vault) == [path.name]
+    assert _names(vault) == [path.name]
     assert path.name.isascii()
     assert path.name.startswith("2026-01-02T030405Z-recall-")
 
@@ -63,7 +67,7 @@ def test_the_mode_is_0600_whatever_the_umask(
 
 def test_each_call_makes_a_new_note(vault: Path, fill: Fill) -> None:
     paths = {write_note(str(vault), fill("x")) for _ in range(20)}
-    assert len(paths) == len(os.listdir(vault)) == 20
+    assert len(paths) == len(_names(vault)) == 20
 
 
 def test_the_vault_may_be_a_symbolic_link(vault: Path, tmp_path: Path, fill: Fill) -> None:
@@ -71,7 +75,7 @@ def test_the_vault_may_be_a_symbolic_link(vault: Path, tmp_path: Path, fill: Fil
     link.symlink_to(vault)
     path = write_note(str(link), fill("x"))
     assert path.parent == link
-    assert os.listdir(vault) == [path.name]
+    assert _names(vault) == [path.name]
 
 
 @pytest.mark.parametrize("kind", ["file", "symlink", "dangling", "directory"])
@@ -94,7 +98,7 @@ def test_whatever_has_the_name_already_is_neither_followed_nor_replaced(
     assert error.code == errors.NOTE_EXISTS
     assert outside.read_text() == "precious"
     assert not (tmp_path / "nowhere").exists()
-    assert os.listdir(vault) == [planted.name]
+    assert _names(vault) == [planted.name]
     if kind == "file":
         assert planted.read_text() == "mine"
 
@@ -106,7 +110,7 @@ def test_a_path_that_is_not_absolute_is_refused(path: str, fill: Fill) -> None:
 
 def test_a_missing_vault_is_refused_and_not_created(tmp_path: Path, fill: Fill) -> None:
     assert _refusal(str(tmp_path / "none"), fill("x")).code == errors.VAULT_MISSING
-    assert os.listdir(tmp_path) == []
+    assert _names(tmp_path) == []
 
 
 def test_a_file_or_dangling_link_is_no_vault(tmp_path: Path, fill: Fill) -> None:
@@ -133,7 +137,7 @@ def test_a_cancelled_note_is_removed(vault: Path, fill: Fill, looks: int) -> Non
 
     content = fill("x", history="Recorded.\n" + "y" * 70_000)
     assert _refusal(str(vault), content, cancelled=cancelled).code == errors.CANCELLED
-    assert os.listdir(vault) == []
+    assert _names(vault) == []
     assert seen == looks
 
 
@@ -143,7 +147,7 @@ def test_an_unexpected_end_removes_the_partial_note(vault: Path, fill: Fill) -> 
 
     with pytest.raises(KeyboardInterrupt):
         write_note(str(vault), fill("x"), cancelled=interrupt)
-    assert os.listdir(vault) == []
+    assert _names(vault) == []
 
 
 def test_a_foreign_file_that_took_the_place_is_not_removed(vault: Path, fill: Fill) -> None:
@@ -213,7 +217,7 @@ def test_a_read_only_vault_fails(vault: Path) -> None:
     output = _in_namespace(script, vault, 10)
     assert output.startswith("OBSIDIAN_WRITE_FAILED []")
     assert "read-only" in output.lower()
-    assert os.listdir(vault) == []
+    assert _names(vault) == []
 
 
 def test_a_vault_without_write_permission_fails(vault: Path, fill: Fill) -> None:
@@ -221,4 +225,4 @@ def test_a_vault_without_write_permission_fails(vault: Path, fill: Fill) -> None
         pytest.skip("root may write anywhere; the read-only mount covers the same code")
     vault.chmod(0o555)
     assert _refusal(str(vault), fill("x")).code == errors.WRITE_FAILED
-    assert os.listdir(vault) == []
+    assert _names(vault) == []
