@@ -45,3 +45,8 @@ bench: $(VENV)/.test
 
 clean-venv:
 	rm -rf $(VENV)
+
+# Random stores and requests, the real DSH and this engine side by side: 2,000 requests, 40 stores.
+.PHONY: differential
+differential: $(VENV)/.test
+	$(BIN)/python tests/differential/differ.py --stores 40 --requests 50

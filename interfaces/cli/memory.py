@@ -27,7 +27,9 @@ def _page_options(command: F) -> F:
             click.option("--question", help="The complete question; required with Jev."),
             click.option("--cwd", metavar="DIR", help="Only sessions recorded in exactly DIR."),
             click.option("--here", is_flag=True, help="The same for the current directory."),
-            click.option("--session", "session_id", metavar="ID", help="Only events of session ID."),
+            click.option(
+                "--session", "session_id", metavar="ID", help="Only events of this session."
+            ),
             click.option("--limit", type=int, help="Page size, 1 to 50; default 20."),
             click.option("--cursor", help="The next_cursor of the previous page."),
             click.option("--jev/--no-jev", default=None, help="Filter by the local model or not."),

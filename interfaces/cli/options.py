@@ -34,10 +34,14 @@ class CommonOptions:
         """Load the layered configuration, ``--home`` and ``--set`` as its last layer."""
         from runtime.config import load
 
+        return load(config_path=self.config_path, overrides=self.all_overrides())
+
+    def all_overrides(self) -> list[str]:
+        """Return the ``KEY=VALUE`` texts of ``--set``, and ``--home`` as one of them."""
         overrides = list(self.overrides)
         if self.home is not None:
             overrides.append(f"store.home={Path(self.home).expanduser().absolute()}")
-        return load(config_path=self.config_path, overrides=overrides)
+        return overrides
 
 
 def current_options() -> CommonOptions:

@@ -26,8 +26,9 @@ def query(requests: str) -> None:
     options = current_options()
 
     async def work() -> None:
-        from pipeline.assembly import open_memory
         from pipeline.batch import answer_lines
+
+        from pipeline.assembly import open_memory
 
         async with open_memory(options.load()) as memory:
             async for answer in answer_lines(memory, _read_lines(requests)):
