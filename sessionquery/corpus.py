@@ -6,6 +6,7 @@ revision). Bodies play no role here; a session with a corrupt body is listed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -130,8 +131,9 @@ def header_failure(session_id: str, path: str, problem: HeaderProblem) -> Sessio
 
 
 def not_found(session_id: object) -> SessionQueryError:
+    shown = json.dumps(session_id, ensure_ascii=False, default=str)
     return SessionQueryError(
-        f"There is no session {session_id!r}.",
+        f"session {shown} not found",
         code=SESSION_NOT_FOUND,
         hint="List the sessions with: dsh-memory sessions",
     )

@@ -132,10 +132,29 @@ def discover(root: Path, previous: Discovery | None, *, signal: AbortSignal) -> 
     return Discovery(logs, tuple(scan.faults), scan.directories, scan.listed)
 
 
+def find_session(
+    root: Path, previous: Discovery | None, directory: str, *, signal: AbortSignal
+) -> Discovery:
+    """The same, restricted to the session directories of one name (one a project).
+
+    Raises:
+        SessionQueryError: As `discover`.
+    """
+    scan = _Scan(root, previous.directories if previous else {}, signal, only=directory)
+    logs = tuple(scan.logs())
+    return Discovery(logs, tuple(scan.faults), scan.directories, scan.listed)
+
+
 class _Scan:
     def __init__(
-        self, root: Path, known: Mapping[str, DirectoryState], signal: AbortSignal
+        self,
+        root: Path,
+        known: Mapping[str, DirectoryState],
+        signal: AbortSignal,
+        *,
+        only: str | None = None,
     ) -> None:
+        self._only = only
         self._root = os.fspath(root)
         self._known = known
         self._signal = signal
@@ -161,6 +180,8 @@ class _Scan:
                 for name in state.strays
             )
             for directory in state.names:
+                if self._only is not None and directory != self._only:
+                    continue
                 self._signal.raise_if_aborted()
                 found = self._log_of(project, directory)
                 if found is not None:

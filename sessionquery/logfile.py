@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 from sessionquery.abort import AbortSignal
 from sessionquery.bodyrules import CURRENT, SHADOWED, BodyError, BodyRules
 from sessionquery.closing import closing_rows
 from sessionquery.discovery import FoundLog, LogRevision
 from sessionquery.documents import TEXT_PARTS, PayloadError, event_text
-from sessionquery.errors import CORRUPT_SESSION, PERSISTENCE_FAILED, SessionQueryError
+from sessionquery.errors import ABORTED, CORRUPT_SESSION, PERSISTENCE_FAILED, SessionQueryError
 from sessionquery.frames import FrameError, FrameReader, PlainReader, lines_of
 from sessionquery.header import HeaderProblem, parse_header
 from sessionquery.jsontext import JsonDepthError, JsonError, parse_json
@@ -27,11 +27,20 @@ from sessionquery.model import Event, SessionHeader, Surface
 from sessionquery.paths import CURRENT_GENERATION, Encoding
 from sessionquery.rows import KNOWN_TYPES, normalize_row
 
+if TYPE_CHECKING:
+    from sessionquery.generations.catalog import Child
+
 SURFACE_NAMES: tuple[Surface, Surface, Surface] = ("log-only", "current", "shadowed")
 """Names of the codes in `ScannedLog.surfaces`."""
 assert (CURRENT, SHADOWED) == (1, 2)
 
 FormatStatus = Literal["current", "migration-required"]
+ChildrenOf: TypeAlias = "Callable[[str], Iterable[Child]]"
+
+
+def no_children(session_id: str) -> tuple[Child, ...]:
+    """Tell that a session has no subagents in the store."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +94,23 @@ def read_header(root: Path, found: FoundLog) -> SessionHeader | HeaderProblem:
     return parse_header(line, found.revision.generation)
 
 
-def load_log(root: Path, found: FoundLog, *, signal: AbortSignal) -> LoadedLog:
+def load_log(
+    root: Path, found: FoundLog, *, signal: AbortSignal, children: ChildrenOf = no_children
+) -> LoadedLog:
     """Read and check a whole log.
+
+    Args:
+        root: The sessions directory.
+        found: The log.
+        signal: Polled once a batch of rows.
+        children: Tells the listed subagents of the session; only asked for logs of an older
+            generation, whose list of subagents is completed from the store.
 
     Raises:
         SessionQueryError: ``CORRUPT_SESSION`` for a log that breaks the format's rules,
             ``PERSISTENCE_FAILED`` for one that this program cannot interpret or read, ``ABORTED``.
     """
-    with EventStream(root, found, signal=signal) as stream:
+    with EventStream(root, found, signal=signal, children=children) as stream:
         events = list(stream)
         codes = stream.rules.classification(len(events))
         return LoadedLog(
@@ -126,8 +144,10 @@ class ScannedLog:
         surfaces: One byte an event, index into `SURFACE_NAMES`.
     """
 
-    def __init__(self, root: Path, found: FoundLog, *, signal: AbortSignal) -> None:
-        self._stream = EventStream(root, found, signal=signal)
+    def __init__(
+        self, root: Path, found: FoundLog, *, signal: AbortSignal, children: ChildrenOf
+    ) -> None:
+        self._stream = EventStream(root, found, signal=signal, children=children)
         self._path = found.path(root)
         self.header = self._stream.header
         self.revision = self._stream.revision
@@ -174,8 +194,10 @@ class ScannedLog:
         self.surfaces = stream.rules.classification(count)
 
 
-def scan_log(root: Path, found: FoundLog, *, signal: AbortSignal) -> ScannedLog:
-    """Open a log for one pass over its documents; see `ScannedLog`.
+def scan_log(
+    root: Path, found: FoundLog, *, signal: AbortSignal, children: ChildrenOf = no_children
+) -> ScannedLog:
+    """Open a log for one pass over its documents; see `ScannedLog`, and `load_log` for arguments.
 
     The same rules apply as in `load_log`, and further a payload whose text cannot be taken is
     ``PERSISTENCE_FAILED``.
@@ -183,7 +205,7 @@ def scan_log(root: Path, found: FoundLog, *, signal: AbortSignal) -> ScannedLog:
     Raises:
         SessionQueryError: As `load_log`, here or during the iteration.
     """
-    return ScannedLog(root, found, signal=signal)
+    return ScannedLog(root, found, signal=signal, children=children)
 
 
 class EventStream:
@@ -199,9 +221,18 @@ class EventStream:
         row_count: Events on disk, known at the end.
     """
 
-    def __init__(self, root: Path, found: FoundLog, *, signal: AbortSignal) -> None:
+    def __init__(
+        self,
+        root: Path,
+        found: FoundLog,
+        *,
+        signal: AbortSignal,
+        children: ChildrenOf = no_children,
+    ) -> None:
         self._path = found.path(root)
         self._signal = signal
+        self._children = children
+        self._generation = found.revision.generation
         self._closers = ExitStack()
         self.row_count = 0
         try:
@@ -226,6 +257,7 @@ class EventStream:
             raise SessionQueryError(f"The session log {self._path}: {header.reason}.", code=code)
         self.header = header
         self.rules = BodyRules(is_seeded=header.is_seeded)
+        self._header_line = line or b""
 
     def __enter__(self) -> EventStream:
         return self
@@ -238,8 +270,15 @@ class EventStream:
 
     def __iter__(self) -> Iterator[Event]:
         try:
-            yield from self._events()
-        except (FrameError, BodyError) as error:
+            if self._generation < CURRENT_GENERATION:
+                yield from self._migrated_events()
+            else:
+                yield from self._events()
+        except FrameError as error:
+            raise self._corrupt(str(error)) from error
+        except BodyError as error:
+            if self._generation < CURRENT_GENERATION:
+                raise self._refused(str(error)) from error
             raise self._corrupt(str(error)) from error
         except JsonDepthError as error:
             raise SessionQueryError(
@@ -288,8 +327,43 @@ class EventStream:
             raise failure
         rules.finish()
         self.row_count = seq
-        for event in list(closing_rows(rules, seq, last_time)):
-            accept(event)
+        yield from self._closing_events(seq, last_time)
+
+    def _lines(self) -> Iterator[bytes | memoryview]:
+        for batch in self._reader.batches():
+            self._signal.raise_if_aborted()
+            yield from lines_of(batch)
+
+    def _migrated_events(self) -> Iterator[Event]:
+        # Stores without older logs need not pay for loading these modules.
+        from sessionquery.generations.migration import migrated_rows
+
+        accept = self.rules.accept
+        seq = last_time = 0
+        rows = migrated_rows(
+            parse_json(self._header_line),
+            self._lines(),
+            children=lambda: self._children(self.header.id),
+        )
+        try:
+            for row in rows:
+                accept(row)
+                last_time = row["time"]
+                seq += 1
+                yield row
+        except SessionQueryError as error:
+            if error.code == ABORTED:
+                raise
+            raise SessionQueryError(
+                f"The session log {self._path}: {error.message}", code=error.code, hint=error.hint
+            ) from error
+        self.rules.finish()
+        self.row_count = seq
+        yield from self._closing_events(seq, last_time)
+
+    def _closing_events(self, seq: int, time: int) -> Iterator[Event]:
+        for event in list(closing_rows(self.rules, seq, time)):
+            self.rules.accept(event)
             yield event
 
     def _behind_broken_row(self, row: object, broken_at: int) -> None:
@@ -305,6 +379,12 @@ class EventStream:
         return SessionQueryError(
             f"The session log {self._path} has an event of the unknown type {kind!r} (seq {seq}); "
             "it was probably written by a newer DSH.",
+            code=PERSISTENCE_FAILED,
+        )
+
+    def _refused(self, reason: str) -> SessionQueryError:
+        return SessionQueryError(
+            f"The session log {self._path} of an older format cannot be migrated: {reason}.",
             code=PERSISTENCE_FAILED,
         )
 

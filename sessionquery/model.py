@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from sessionquery.errors import SessionQueryError
+
 Surface = Literal["current", "shadowed", "log-only"]
 Event = dict[str, Any]
 """One log event as JSON: ``type, seq, time, data`` and optionally ``surfaceOp, sourceEventSeqs
@@ -166,6 +168,23 @@ class SessionTitle:
 
 
 @dataclass(frozen=True, slots=True)
+class TitleSnapshot:
+    """A session with its title, None if it has none."""
+
+    session: SessionHeader
+    title: SessionTitle | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TitleResult:
+    """The outcome for one id of a batch read: a value or the error."""
+
+    session_id: str
+    value: TitleSnapshot | None = None
+    error: SessionQueryError | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LineageNode:
     session: SessionRecord
     descendants: tuple[LineageNode, ...] = ()
@@ -183,13 +202,22 @@ class SessionTrace:
 
 @dataclass(frozen=True, slots=True)
 class EventTrace:
+    """How one event relates to others, all by number.
+
+    Attributes:
+        replacement_chain: Who replaced it, who replaced that one, and so on.
+        replaced_event_seqs: What it replaced directly, in list order of the surface.
+        source_event_seqs: What it cites, in stored order.
+        derived_event_seqs: Later events that cite it.
+    """
+
     session: SessionHeader
     target: EventRecord
-    replacement_chain: tuple[EventRecord, ...]
+    replacement_chain: tuple[int, ...]
     replaced_event_seqs: tuple[int, ...]
     source_event_seqs: tuple[int, ...]
     derived_event_seqs: tuple[int, ...]
-    replaced_by: EventRecord | None = None
+    replaced_by: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

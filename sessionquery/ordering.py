@@ -77,8 +77,9 @@ def _elements() -> dict[str, tuple[Element, ...]]:
     out["\xa0"] = (plain(" ", _RAISED),)
     for raised, base in zip("ªº¹²³", "ao123", strict=True):
         out[raised] = (plain(base, _RAISED),)
-    for fraction, (upper, lower) in {"½": "12", "¼": "14", "¾": "34"}.items():
-        out[fraction] = tuple(plain(c, _RAISED) for c in (upper, _FRACTION_SLASH, lower))
+    for fraction, digits in {"½": "12", "¼": "14", "¾": "34"}.items():
+        parts = (digits[0], _FRACTION_SLASH, digits[1])
+        out[fraction] = tuple(plain(part, _RAISED) for part in parts)
     out["æ"] = (plain("a"), accent("joined"), plain("e"))
     out["Æ"] = (plain("a", _UPPER), accent("joined"), plain("e", _UPPER))
     out["ß"] = (plain("s"), accent("joined"), plain("s"))

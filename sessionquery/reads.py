@@ -1,0 +1,424 @@
+"""The exact operations of document 002 over live and persisted sessions, synchronously.
+
+Every operation on one session prefers a live one and then does not look at the store at all, so
+that a broken store leaves live sessions readable. Operations over the corpus need the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from sessionquery.abort import AbortSignal
+from sessionquery.bodyrules import BodyRules
+from sessionquery.corpus import Corpus, not_found
+from sessionquery.documents import PayloadError, event_text
+from sessionquery.errors import (
+    EVENT_NOT_FOUND,
+    INVALID_WINDOW,
+    PERSISTENCE_FAILED,
+    SessionQueryError,
+)
+from sessionquery.filters import (
+    event_predicate,
+    parse_event_filters,
+    parse_session_filters,
+    session_predicate,
+)
+from sessionquery.jstext import is_js_integer
+from sessionquery.lineage import trace_lineage
+from sessionquery.live import LiveSession, LiveSessions, check_same_header
+from sessionquery.logfile import SURFACE_NAMES, LoadedLog
+from sessionquery.model import (
+    Event,
+    EventDocument,
+    EventRecord,
+    EventTrace,
+    EventWindow,
+    Observation,
+    SessionHeader,
+    SessionLog,
+    SessionRecord,
+    SessionTitle,
+    SessionTrace,
+    Surface,
+    SurfaceView,
+    TitleResult,
+    TitleSnapshot,
+)
+from sessionquery.ordering import id_sort_key
+from sessionquery.rows import SURFACE_TYPES
+from sessionquery.store import SessionStore
+
+
+@dataclass(slots=True)
+class OpenSession:
+    """A session while its events pass by; the fold is complete when `events` has ended."""
+
+    header: SessionHeader
+    events: Iterator[Event]
+    rules: BodyRules | None
+    loaded: LoadedLog | None
+
+    @property
+    def inherited_event_count(self) -> int:
+        source = self.loaded or self.rules
+        assert source is not None
+        return source.inherited_event_count
+
+    @property
+    def surface_order(self) -> list[int]:
+        if self.loaded is not None:
+            return self.loaded.surface_order
+        assert self.rules is not None
+        return self.rules.surface
+
+    @property
+    def replaced_by(self) -> dict[int, int]:
+        source = self.loaded or self.rules
+        assert source is not None
+        return source.replaced_by
+
+    def surfaces(self, count: int) -> list[Surface]:
+        """Return the classification of the events 0..count-1."""
+        if self.loaded is not None:
+            return self.loaded.surfaces
+        assert self.rules is not None
+        return [SURFACE_NAMES[code] for code in self.rules.classification(count)]
+
+
+class SessionReader:
+    """Exact reads, filters and traces.
+
+    Args:
+        store: The persisted sessions.
+        live: The live ones.
+        window_max: Largest ``before`` and ``after`` of `read_event`, in events.
+        concurrency: How many logs a batch read opens at once.
+    """
+
+    def __init__(
+        self, store: SessionStore, live: LiveSessions, *, window_max: int = 50, concurrency: int = 4
+    ) -> None:
+        self._store = store
+        self._live = live
+        self._window_max = window_max
+        self._concurrency = concurrency
+
+    # the corpus
+
+    def records(self, *, signal: AbortSignal) -> dict[str, SessionRecord]:
+        """Return live and persisted sessions by id, live headers winning.
+
+        Raises:
+            SessionQueryError: ``PERSISTENCE_FAILED``, ``SOURCE_CONFLICT``, ``ABORTED``.
+        """
+        corpus = self._store.corpus(signal=signal)
+        return self.merge(corpus)
+
+    def merge(self, corpus: Corpus) -> dict[str, SessionRecord]:
+        """The same for a corpus that was read before."""
+        written = self._store.being_written(corpus)
+        out = {
+            session_id: SessionRecord(
+                session.header,
+                live=session_id in written,
+                persisted=True,
+                format_status=session.format_status,
+            )
+            for session_id, session in corpus.sessions.items()
+        }
+        for live in self._live.all():
+            persisted = corpus.sessions.get(live.header.id)
+            if persisted is not None:
+                check_same_header(live.header, persisted.header)
+            out[live.header.id] = SessionRecord(
+                live.header,
+                live=True,
+                persisted=persisted is not None,
+                format_status=persisted.format_status if persisted else "current",
+            )
+        return out
+
+    def list_sessions(self, *, signal: AbortSignal) -> tuple[SessionRecord, ...]:
+        return _newest_first(self.records(signal=signal).values())
+
+    def filter_sessions(self, filters: Any, *, signal: AbortSignal) -> tuple[SessionRecord, ...]:
+        matches = session_predicate(parse_session_filters(filters))
+        return tuple(record for record in self.list_sessions(signal=signal) if matches(record))
+
+    def trace_session(self, session_id: Any, *, signal: AbortSignal) -> SessionTrace:
+        records = self.records(signal=signal)
+        target = records.get(session_id) if isinstance(session_id, str) else None
+        if target is None:
+            raise not_found(session_id)
+        return trace_lineage(target, records)
+
+    # one session
+
+    @contextmanager
+    def open(self, session_id: Any, *, signal: AbortSignal) -> Iterator[OpenSession]:
+        """Open a session's events, a live one's as they are now.
+
+        Raises:
+            SessionQueryError: ``SESSION_NOT_FOUND``, ``PERSISTENCE_FAILED``, ``CORRUPT_SESSION``,
+                ``ABORTED``; also while the events are iterated.
+        """
+        signal.raise_if_aborted()
+        live = self._live.get(session_id)
+        if live is not None:
+            yield _open_live(live)
+            return
+        corpus, session = self._store.listed(session_id, signal=signal)
+        with self._store.stream(session, corpus, signal=signal) as stream:
+            yield OpenSession(stream.header, iter(stream), stream.rules, None)
+
+    def header(self, session_id: Any, *, signal: AbortSignal) -> SessionHeader:
+        """Read the authoritative header: of a live session, else from the log itself.
+
+        Only the directories of that id are looked at, and of the log only its first line or frame.
+
+        Raises:
+            SessionQueryError: As `observe_session`, as far as headers go.
+        """
+        signal.raise_if_aborted()
+        live = self._live.get(session_id)
+        if live is not None:
+            return live.header
+        return self._store.observed(session_id, signal=signal).header
+
+    def list_events(self, session_id: Any, *, signal: AbortSignal) -> tuple[EventRecord, ...]:
+        with self.open(session_id, signal=signal) as session:
+            rows = [(event["seq"], event["type"], event["time"]) for event in session.events]
+            surfaces = session.surfaces(len(rows))
+            name = session.header.id
+        return tuple(
+            EventRecord(name, seq, kind, time, surface)
+            for (seq, kind, time), surface in zip(rows, surfaces, strict=True)
+        )
+
+    def filter_events(
+        self, session_id: Any, filters: Any, *, signal: AbortSignal
+    ) -> tuple[EventDocument, ...]:
+        matches = event_predicate(parse_event_filters(filters))
+        with self.open(session_id, signal=signal) as session:
+            count = 0
+            found: list[tuple[int, str, int, str]] = []
+            for event in session.events:
+                count += 1
+                text = self._text(event, session.header)
+                if text:
+                    found.append((event["seq"], event["type"], event["time"], text))
+            surfaces = session.surfaces(count)
+            name = session.header.id
+        documents = (
+            EventDocument(name, seq, kind, time, surfaces[seq], text)
+            for seq, kind, time, text in found
+        )
+        return tuple(document for document in documents if matches(document))
+
+    def _text(self, event: Event, header: SessionHeader) -> str:
+        try:
+            return event_text(event)
+        except PayloadError as error:
+            raise SessionQueryError(
+                f"Session {header.id!r} has no readable text: {error}.", code=PERSISTENCE_FAILED
+            ) from error
+
+    def read_session(self, session_id: Any, *, signal: AbortSignal) -> SessionLog:
+        with self.open(session_id, signal=signal) as session:
+            events = tuple(session.events)
+            return SessionLog(session.header, session.inherited_event_count, events)
+
+    def read_surface(self, session_id: Any, *, signal: AbortSignal) -> SurfaceView:
+        with self.open(session_id, signal=signal) as session:
+            last = -1
+            kept: dict[int, Event] = {}
+            for event in session.events:
+                last = event["seq"]
+                if event["type"] in SURFACE_TYPES:
+                    kept[last] = event
+            return SurfaceView(
+                session.header,
+                session.inherited_event_count,
+                last,
+                tuple(kept[seq] for seq in session.surface_order),
+            )
+
+    def read_event(
+        self, session_id: Any, seq: Any, *, before: Any = 0, after: Any = 0, signal: AbortSignal
+    ) -> EventWindow:
+        before = self._window("before", before)
+        after = self._window("after", after)
+        with self.open(session_id, signal=signal) as session:
+            target_seq = int(seq) if is_js_integer(seq) else -1
+            first, last = target_seq - before, target_seq + after
+            events = tuple(event for event in session.events if first <= event["seq"] <= last)
+            target = next((event for event in events if event["seq"] == target_seq), None)
+            if target is None:
+                raise _no_event(session.header.id, seq)
+            return EventWindow(
+                session.header,
+                session.inherited_event_count,
+                target,
+                events,
+                events[0]["seq"],
+                events[-1]["seq"],
+            )
+
+    def _window(self, name: str, value: Any) -> int:
+        if not is_js_integer(value) or not 0 <= value <= self._window_max:
+            raise SessionQueryError(
+                f"{name!r} must be an integer from 0 to {self._window_max}, not {value!r}.",
+                code=INVALID_WINDOW,
+            )
+        return int(value)
+
+    def trace_event(self, session_id: Any, seq: Any, *, signal: AbortSignal) -> EventTrace:
+        with self.open(session_id, signal=signal) as session:
+            number = int(seq) if is_js_integer(seq) else -1
+            target: tuple[int, str, int] | None = None
+            sources: tuple[int, ...] = ()
+            derived: list[int] = []
+            count = 0
+            for event in session.events:
+                count += 1
+                cited = event.get("sourceEventSeqs", ())
+                if event["seq"] == number:
+                    target = event["seq"], event["type"], event["time"]
+                    sources = tuple(cited)
+                if number in cited:
+                    derived.append(event["seq"])
+            if target is None:
+                raise _no_event(session.header.id, seq)
+            replaced_by = session.replaced_by
+            chain: list[int] = []
+            current = number
+            while (following := replaced_by.get(current)) is not None:
+                chain.append(following)
+                current = following
+            return EventTrace(
+                session=session.header,
+                target=EventRecord(session.header.id, *target, session.surfaces(count)[number]),
+                replaced_by=chain[0] if chain else None,
+                replacement_chain=tuple(chain),
+                replaced_event_seqs=tuple(old for old, new in replaced_by.items() if new == number),
+                source_event_seqs=sources,
+                derived_event_seqs=tuple(derived),
+            )
+
+    def observe_session(self, session_id: Any, *, signal: AbortSignal) -> Observation:
+        signal.raise_if_aborted()
+        live = self._live.get(session_id)
+        if live is not None:
+            loaded = live.snapshot()
+            return Observation(
+                "live",
+                loaded.header,
+                loaded.inherited_event_count,
+                tuple(loaded.events),
+                len(loaded.events) - 1,
+            )
+        session = self._store.observed(session_id, signal=signal)
+        with self._store.stream(session, None, signal=signal) as stream:
+            events = tuple(stream)
+            return Observation(
+                "prepared",
+                stream.header,
+                stream.rules.inherited_event_count,
+                events,
+                len(events) - 1,
+            )
+
+    # titles
+
+    def read_title_snapshot(self, session_id: Any, *, signal: AbortSignal) -> TitleSnapshot:
+        with self.open(session_id, signal=signal) as session:
+            return TitleSnapshot(session.header, _last_title(session.events))
+
+    def read_titles(
+        self, session_ids: Iterable[Any], *, signal: AbortSignal
+    ) -> tuple[TitleResult, ...]:
+        """Read the titles of several sessions; the store is listed once.
+
+        A session that fails gives its error in the result; only a broken store or a cancellation
+        fails the whole batch.
+        """
+        wanted = list(dict.fromkeys(session_ids))
+        corpus = None
+        if any(self._live.get(session_id) is None for session_id in wanted):
+            try:
+                corpus = self._store.corpus(signal=signal)
+            except SessionQueryError as error:
+                signal.raise_if_aborted()
+                return tuple(self._title_or_error(i, error, signal) for i in wanted)
+        if len(wanted) <= 1:
+            return tuple(self._title_or_error(i, corpus, signal) for i in wanted)
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(max_workers=self._concurrency) as pool:
+            return tuple(pool.map(lambda i: self._title_or_error(i, corpus, signal), wanted))
+
+    def _title_or_error(
+        self, session_id: Any, corpus: Corpus | SessionQueryError | None, signal: AbortSignal
+    ) -> TitleResult:
+        signal.raise_if_aborted()
+        try:
+            live = self._live.get(session_id)
+            if live is not None:
+                opened = _open_live(live)
+                return TitleResult(
+                    session_id, TitleSnapshot(opened.header, _last_title(opened.events))
+                )
+            if isinstance(corpus, SessionQueryError):
+                raise corpus
+            session = corpus.sessions.get(session_id) if corpus is not None else None
+            if session is None:
+                raise not_found(session_id)
+            with self._store.stream(session, corpus, signal=signal) as stream:
+                title = _last_title(iter(stream))
+                return TitleResult(session_id, TitleSnapshot(stream.header, title))
+        except SessionQueryError as error:
+            signal.raise_if_aborted()
+            return TitleResult(session_id, error=error)
+
+
+def _open_live(live: LiveSession) -> OpenSession:
+    loaded = live.snapshot()
+    return OpenSession(loaded.header, iter(loaded.events), None, loaded)
+
+
+def _newest_first(records: Iterable[SessionRecord]) -> tuple[SessionRecord, ...]:
+    return tuple(
+        sorted(
+            records,
+            key=lambda record: (-record.header.created_at, id_sort_key(record.header.id)),
+        )
+    )
+
+
+def _last_title(events: Iterator[Event]) -> SessionTitle | None:
+    last: Event | None = None
+    for event in events:
+        if event["type"] == "session/title":
+            last = event
+    if last is None:
+        return None
+    data = last["data"]
+    return SessionTitle(
+        title=data["title"],
+        message_seqs=tuple(data["messageSeqs"]),
+        source=data["source"],
+        event_seq=last["seq"],
+        updated_at=last["time"],
+    )
+
+
+def _no_event(session_id: str, seq: Any) -> SessionQueryError:
+    return SessionQueryError(
+        f"Session {session_id!r} has no event {seq!r}.",
+        code=EVENT_NOT_FOUND,
+        hint=f"List its events with: dsh-memory events {session_id}",
+    )

@@ -1,0 +1,189 @@
+"""The persisted sessions of one DSH home, with what is remembered between requests.
+
+Remembered are directory listings and headers of unchanged logs, never bodies. All methods are
+synchronous and may be called from several threads.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessionquery.abort import AbortSignal
+from sessionquery.corpus import (
+    Corpus,
+    HeaderOutcome,
+    ListedSession,
+    UnreadablePolicy,
+    classify,
+    header_failure,
+    misplaced,
+    not_found,
+    store_failure,
+)
+from sessionquery.discovery import (
+    RECENT_NS,
+    Discovery,
+    FoundLog,
+    LogRevision,
+    discover,
+    find_session,
+)
+from sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
+from sessionquery.family import children_of, subagents_by_parent
+from sessionquery.header import HeaderProblem
+from sessionquery.locks import locked_logs
+from sessionquery.logfile import EventStream, read_header
+from sessionquery.model import UnreadableSession
+from sessionquery.paths import SESSIONS_FOLDER, session_directory
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownHeader:
+    revision: LogRevision
+    outcome: HeaderOutcome
+
+
+class SessionStore:
+    """Reads the store below ``home/sessions``.
+
+    Args:
+        home: The DSH home.
+        policy: What an unreadable part of the store means, see `corpus.classify`.
+    """
+
+    def __init__(self, home: str | Path, *, policy: UnreadablePolicy = "fail") -> None:
+        self.root = Path(home) / SESSIONS_FOLDER
+        self._policy = policy
+        self._lock = threading.Lock()
+        self._discovery: Discovery | None = None
+        self._headers: dict[str, _KnownHeader] = {}
+
+    def discover(self, *, signal: AbortSignal) -> Discovery:
+        """Look at the directories again; see `discovery.discover`."""
+        with self._lock:
+            found = discover(self.root, self._discovery, signal=signal)
+            self._discovery = found
+            return found
+
+    def corpus(self, *, signal: AbortSignal) -> Corpus:
+        """Return the sessions that the store lists now.
+
+        Raises:
+            SessionQueryError: ``PERSISTENCE_FAILED`` under the policy ``fail``, ``ABORTED``.
+        """
+        found = self.discover(signal=signal)
+        headers: dict[str, _KnownHeader] = {}
+        pairs: list[tuple[FoundLog, HeaderOutcome]] = []
+        for log in found.logs:
+            signal.raise_if_aborted()
+            outcome = self._header(log, headers)
+            if outcome is not None:
+                pairs.append((log, outcome))
+        self._headers = headers
+        return classify(pairs, found.faults, policy=self._policy)
+
+    def unusable_headers(self, *, signal: AbortSignal) -> tuple[UnreadableSession, ...]:
+        """Name the logs that are silently absent because of their header."""
+        out: list[UnreadableSession] = []
+        for log in self.discover(signal=signal).logs:
+            outcome = self._header(log, self._headers)
+            if isinstance(outcome, HeaderProblem) and outcome.kind != "fatal":
+                out.append(UnreadableSession(log.relative, PERSISTENCE_FAILED, outcome.reason))
+        return tuple(out)
+
+    def listed(self, session_id: object, *, signal: AbortSignal) -> tuple[Corpus, ListedSession]:
+        """Return a session of the corpus.
+
+        Raises:
+            SessionQueryError: ``SESSION_NOT_FOUND``, ``PERSISTENCE_FAILED``, ``ABORTED``.
+        """
+        corpus = self.corpus(signal=signal)
+        session = corpus.sessions.get(session_id) if isinstance(session_id, str) else None
+        if session is not None:
+            return corpus, session
+        for problem in corpus.unreadable:
+            if problem.session_id is not None and problem.session_id == session_id:
+                raise store_failure(problem)
+        raise not_found(session_id)
+
+    def observed(self, session_id: object, *, signal: AbortSignal) -> ListedSession:
+        """Find one session by its directory; the rest of the store may be unreadable.
+
+        Raises:
+            SessionQueryError: ``SESSION_NOT_FOUND``, ``CORRUPT_SESSION`` for a zstd log whose
+                complete first frame is no header, ``PERSISTENCE_FAILED``, ``ABORTED``.
+        """
+        if not isinstance(session_id, str):
+            raise not_found(session_id)
+        if not session_id:
+            raise SessionQueryError("A session id must not be empty.", code=PERSISTENCE_FAILED)
+        with self._lock:
+            known = self._discovery
+        found = find_session(self.root, known, session_directory(session_id), signal=signal)
+        if found.faults and self._policy == "fail":
+            fault = found.faults[0]
+            raise store_failure(UnreadableSession(fault.path, PERSISTENCE_FAILED, fault.reason))
+        if not found.logs:
+            raise not_found(session_id)
+        if len(found.logs) > 1:
+            projects = ", ".join(log.project for log in found.logs)
+            reason = f"session {session_id!r} is in several projects ({projects})"
+            raise store_failure(
+                UnreadableSession(found.logs[0].relative, PERSISTENCE_FAILED, reason, session_id)
+            )
+        log = found.logs[0]
+        header = read_header(self.root, log)
+        if isinstance(header, HeaderProblem):
+            raise header_failure(session_id, str(log.path(self.root)), header)
+        wrong = misplaced(log, header)
+        if wrong is not None:
+            raise store_failure(
+                UnreadableSession(log.relative, PERSISTENCE_FAILED, wrong, header.id)
+            )
+        return ListedSession(log, header)
+
+    def stream(
+        self, session: ListedSession, corpus: Corpus | None, *, signal: AbortSignal
+    ) -> EventStream:
+        """Open the events of a session.
+
+        Args:
+            session: The session.
+            corpus: Where its subagents are looked up, needed only for logs of older generations;
+                None reads the corpus when it is needed.
+            signal: Polled while reading.
+        """
+
+        def children(session_id: str):  # type: ignore[no-untyped-def]
+            sessions = (corpus or self.corpus(signal=signal)).sessions.values()
+            return children_of(self.root, subagents_by_parent(sessions), signal=signal)(session_id)
+
+        return EventStream(self.root, session.found, signal=signal, children=children)
+
+    def being_written(self, corpus: Corpus) -> frozenset[str]:
+        """Return the ids of the sessions whose log another process is writing to."""
+        locked = locked_logs(self.root, (session.found for session in corpus.sessions.values()))
+        return frozenset(
+            session.header.id
+            for session in corpus.sessions.values()
+            if (session.found.project, session.found.directory) in locked
+        )
+
+    def _header(self, log: FoundLog, remember: dict[str, _KnownHeader]) -> HeaderOutcome | None:
+        known = self._headers.get(log.relative)
+        if known is None or known.revision != log.revision:
+            now = time.time_ns()
+            try:
+                outcome = read_header(self.root, log)
+            except SessionQueryError as error:
+                if isinstance(error.__cause__, FileNotFoundError):
+                    return None
+                outcome = HeaderProblem("fatal", error.message)
+            known = _KnownHeader(log.revision, outcome)
+            if now - max(log.revision.mtime_ns, log.revision.ctime_ns) <= RECENT_NS:
+                return outcome
+        remember[log.relative] = known
+        return known.outcome
