@@ -19,8 +19,9 @@ from runtime.config import LoadedConfig, read_bytes, revision_of
 from runtime.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pipeline.assembly import Memory
+    from pipeline.workflow import MemoryWorkflow
     from runtime.progress import Progress
+    from runtime.settings import Settings
 
 T = TypeVar("T")
 CHANGED: Final = "CONFIG_CHANGED"
@@ -32,7 +33,7 @@ class OpenMemory(Protocol):
 
     def __call__(
         self, loaded: LoadedConfig, *, progress: Progress | None = None
-    ) -> AbstractAsyncContextManager[Memory]: ...
+    ) -> AbstractAsyncContextManager[MemoryWorkflow]: ...
 
 
 class LiveMemory:
@@ -65,7 +66,12 @@ class LiveMemory:
         self._owner: _Owner | None = None
         self._watching = False
 
-    async def run(self, work: Callable[[Memory], Awaitable[T]]) -> T:
+    @property
+    def settings(self) -> Settings | None:
+        """The settings that were accepted last; None before the first run."""
+        return None if self._loaded is None else self._loaded.settings
+
+    async def run(self, work: Callable[[MemoryWorkflow], Awaitable[T]]) -> T:
         """Run `work` on the memory of the current settings.
 
         Raises:
@@ -164,7 +170,7 @@ class _Owner:
 
     def __init__(self, loaded: LoadedConfig) -> None:
         self.loaded = loaded
-        self.memory: Memory | None = None
+        self.memory: MemoryWorkflow | None = None
         self.retired = anyio.Event()
         self.closed = anyio.Event()
         self._runs: set[anyio.CancelScope] = set()
@@ -218,7 +224,7 @@ async def live_memory(
 
 def _open_memory(
     loaded: LoadedConfig, *, progress: Progress | None = None
-) -> AbstractAsyncContextManager[Memory]:
+) -> AbstractAsyncContextManager[MemoryWorkflow]:
     from pipeline.assembly import open_memory
 
     return open_memory(loaded, progress=progress)

@@ -8,21 +8,13 @@ none).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator
 
-from pipeline.errors import QUESTION_REQUIRED, RequestError, clipped, shown
-from sessionquery.jstext import (
-    MAX_SAFE_INTEGER,
-    collapse_blanks,
-    is_safe_integer,
-    replace_surrogates,
-    trim,
-    utf16_length,
-)
+from pipeline.errors import QUESTION_REQUIRED, RequestError
+from pipeline.fields import Request, checked, integer, known_fields, text
+from sessionquery.jstext import MAX_SAFE_INTEGER, collapse_blanks
 
 QUERY_UNITS: Final = 1000
 QUESTION_UNITS: Final = 1000
@@ -37,68 +29,23 @@ CHARS_DEFAULT: Final = 12000
 CHARS_MINIMUM: Final = 100
 CHARS_MAXIMUM: Final = 24000
 
-HINT: Final = "Run memory-help for the fields and their limits."
+Limit = Annotated[int, integer(1, LIMIT_MAXIMUM, LIMIT_DEFAULT)]
+Context = Annotated[int, integer(0, CONTEXT_MAXIMUM, CONTEXT_DEFAULT)]
+Chars = Annotated[int, integer(CHARS_MINIMUM, CHARS_MAXIMUM, CHARS_DEFAULT)]
 
 
-def _text(units: int) -> BeforeValidator:
-    def check(value: object, info: ValidationInfo) -> str:
-        if not isinstance(value, str):
-            raise _refusal(f"{info.field_name} must be text, not {shown(value)}.")
-        whole = replace_surrogates(value)
-        length = utf16_length(whole)
-        if length > units:
-            raise _refusal(
-                f"{info.field_name} has {length} characters; at most {units} are allowed."
-            )
-        trimmed = trim(whole)
-        if not trimmed:
-            raise _refusal(f"{info.field_name} must not be blank.")
-        return trimmed
-
-    return BeforeValidator(check)
-
-
-def _integer(low: int, high: int, default: int | None = None) -> BeforeValidator:
-    limit = "2^53-1" if high == MAX_SAFE_INTEGER else str(high)
-
-    def check(value: object, info: ValidationInfo) -> int:
-        if value is None and default is not None:
-            return default
-        if not is_safe_integer(value) or not low <= value <= high:
-            raise _refusal(
-                f"{info.field_name} must be a whole number from {low} to {limit}, "
-                f"not {shown(value)}."
-            )
-        return int(value)
-
-    return BeforeValidator(check)
-
-
-def _refusal(message: str) -> PydanticCustomError:
-    return PydanticCustomError("request", "{message}", {"message": message})
-
-
-Limit = Annotated[int, _integer(1, LIMIT_MAXIMUM, LIMIT_DEFAULT)]
-Context = Annotated[int, _integer(0, CONTEXT_MAXIMUM, CONTEXT_DEFAULT)]
-Chars = Annotated[int, _integer(CHARS_MINIMUM, CHARS_MAXIMUM, CHARS_DEFAULT)]
-
-
-class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class SearchRequest(_Request):
+class SearchRequest(Request):
     """A page of literal search (``recall_memory``) or its review (``review_jev_filtered``).
 
     `query` is trimmed with its blanks collapsed; `cwd` and `session_id` exclude each other.
     """
 
-    query: Annotated[str, BeforeValidator(collapse_blanks), _text(QUERY_UNITS)]
-    question: Annotated[str, _text(QUESTION_UNITS)] | None = None
-    session_id: Annotated[str, _text(SESSION_ID_UNITS)] | None = None
-    cwd: Annotated[str, _text(CWD_UNITS)] | None = None
+    query: Annotated[str, BeforeValidator(collapse_blanks), text(QUERY_UNITS)]
+    question: Annotated[str, text(QUESTION_UNITS)] | None = None
+    session_id: Annotated[str, text(SESSION_ID_UNITS)] | None = None
+    cwd: Annotated[str, text(CWD_UNITS)] | None = None
     limit: Limit = LIMIT_DEFAULT
-    cursor: Annotated[str, _text(CURSOR_UNITS)] | None = None
+    cursor: Annotated[str, text(CURSOR_UNITS)] | None = None
 
     @property
     def scope(self) -> Literal["session", "cwd", "all"]:
@@ -108,17 +55,14 @@ class SearchRequest(_Request):
         return "all" if self.cwd is None else "cwd"
 
 
-class ReadRequest(_Request):
+class ReadRequest(Request):
     """A bounded window of one session around event `seq` (``fetch_session``)."""
 
-    session_id: Annotated[str, _text(SESSION_ID_UNITS)]
-    seq: Annotated[int, _integer(0, MAX_SAFE_INTEGER)]
+    session_id: Annotated[str, text(SESSION_ID_UNITS)]
+    seq: Annotated[int, integer(0, MAX_SAFE_INTEGER)]
     before: Context = CONTEXT_DEFAULT
     after: Context = CONTEXT_DEFAULT
     max_chars: Chars = CHARS_DEFAULT
-
-
-R = TypeVar("R", bound=_Request)
 
 
 def parse_search(value: object, *, review: bool = False) -> SearchRequest:
@@ -128,10 +72,10 @@ def parse_search(value: object, *, review: bool = False) -> SearchRequest:
         RequestError: ``REQUEST_INVALID``; ``REQUEST_QUESTION_REQUIRED`` for a review without a
             question (also when it is null).
     """
-    fields = _fields(value, SearchRequest)
+    fields = known_fields(value, SearchRequest)
     if review and fields.get("question") is None:
         raise question_required("A review")
-    request = _checked(SearchRequest, fields)
+    request = checked(SearchRequest, fields)
     if request.session_id is not None and request.cwd is not None:
         raise RequestError("session_id and cwd exclude each other.", hint="Leave one of them out.")
     return request
@@ -143,7 +87,7 @@ def parse_read(value: object) -> ReadRequest:
     Raises:
         RequestError: ``REQUEST_INVALID``.
     """
-    return _checked(ReadRequest, _fields(value, ReadRequest))
+    return checked(ReadRequest, known_fields(value, ReadRequest))
 
 
 def question_required(what: str) -> RequestError:
@@ -153,25 +97,3 @@ def question_required(what: str) -> RequestError:
         code=QUESTION_REQUIRED,
         hint="Give `question` (--question on the command line).",
     )
-
-
-def _fields(value: object, model: type[BaseModel]) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise RequestError(f"A request must be an object, not {shown(value)}.", hint=HINT)
-    known = model.model_fields
-    for name in value:
-        if name not in known:
-            raise RequestError(
-                f"Unknown field {clipped(str(name))!r}.", hint=f"Known: {', '.join(known)}."
-            )
-    for name, field in known.items():
-        if field.is_required() and name not in value:
-            raise RequestError(f"{name} is required.", hint=HINT)
-    return dict(value)
-
-
-def _checked(model: type[R], fields: dict[str, Any]) -> R:
-    try:
-        return model.model_validate(fields)
-    except ValidationError as error:
-        raise RequestError(error.errors()[0]["msg"], hint=HINT) from None

@@ -1,0 +1,189 @@
+"""The stdio transport: one JSON-RPC message a line, stopped promptly by whatever ends the client.
+
+The SDK's own transport reads in a worker thread that no signal can interrupt. This one waits for
+the descriptors, so that a signal, the end of stdin and a closed stdout all end the server at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from pydantic import ValidationError
+
+from interfaces.mcp.wire import Wire
+from sessionquery.jstext import replace_surrogates
+
+LINE_BYTES = 4 * 1024 * 1024
+"""The longest message, the same as the SDK's limit for a request over HTTP."""
+_CHUNK = 64 * 1024
+_PIPE_BUF = 4096
+"""A pipe that polls as writable takes this much without blocking (POSIX)."""
+
+_LAST_WORDS = 1.0
+"""Seconds for the answers that were given before the end."""
+
+Incoming = ObjectReceiveStream[SessionMessage | Exception]
+Outgoing = ObjectSendStream[SessionMessage]
+
+
+@asynccontextmanager
+async def stdio_transport(wire: Wire) -> AsyncIterator[tuple[Incoming, Outgoing]]:
+    """Yield the message streams that an SDK server runs on; both end when the client has gone."""
+    incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, outgoing_receive = anyio.create_memory_object_stream[SessionMessage](0)
+    writer = _Writer(wire.write_fd)
+    written = anyio.Event()
+
+    async def read() -> None:
+        async with incoming_send:
+            async for line in _lines(wire.read_fd):
+                message = _decoded(line)
+                if isinstance(message, JSONRPCError):
+                    await writer.send(_encoded(message))
+                elif message is not None:
+                    await incoming_send.send(SessionMessage(message))
+
+    async def write() -> None:
+        try:
+            async with outgoing_receive:
+                async for message in outgoing_receive:
+                    await writer.send(_encoded(message.message))
+        finally:
+            written.set()
+
+    async with anyio.create_task_group() as tasks:
+
+        async def guarded(work: Any) -> None:
+            # A vanished reader of our answers is an end like any other: stop reading as well.
+            try:
+                await work()
+            except (BrokenPipeError, ConnectionError):
+                incoming_send.close()
+                outgoing_receive.close()
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                pass
+
+        tasks.start_soon(guarded, read)
+        tasks.start_soon(guarded, write)
+        try:
+            yield incoming, outgoing
+        finally:
+            outgoing.close()
+            with anyio.move_on_after(_LAST_WORDS, shield=True):
+                await written.wait()
+            tasks.cancel_scope.cancel()
+
+
+async def _lines(descriptor: int) -> AsyncIterator[bytes]:
+    """Yield the lines of a descriptor; an overlong one is cut to `LINE_BYTES` + 1 bytes."""
+    rest = bytearray()
+    overlong = False
+    pollable = _pollable(descriptor)
+    while True:
+        if pollable:
+            await anyio.wait_readable(descriptor)
+            data = os.read(descriptor, _CHUNK)
+        else:
+            data = await anyio.to_thread.run_sync(os.read, descriptor, _CHUNK)
+        if not data:
+            return
+        *complete, tail = data.split(b"\n")
+        for part in complete:
+            line, rest = (rest if overlong else rest + part), bytearray()
+            overlong = False
+            yield bytes(line)
+        if not overlong:
+            rest += tail
+            overlong = len(rest) > LINE_BYTES
+
+
+def _pollable(descriptor: int) -> bool:
+    return not stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+
+def _decoded(line: bytes) -> Any:
+    """Return a message, an error to answer with, or None for a blank line."""
+    if not line.strip():
+        return None
+    if len(line) > LINE_BYTES:
+        return _refusal(None, PARSE_ERROR, f"Message longer than {LINE_BYTES} bytes")
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError:
+        pass
+    # JSON that only the standard parser takes, such as an escaped lone surrogate.
+    try:
+        value = _well_formed(json.loads(line.decode("utf-8", "replace")))
+    except (ValueError, RecursionError):
+        return _refusal(None, PARSE_ERROR, "Parse error")
+    try:
+        return jsonrpc_message_adapter.validate_python(value, by_name=False)
+    except ValidationError:
+        identity = value.get("id") if isinstance(value, dict) else None
+        known = isinstance(identity, (str, int)) and not isinstance(identity, bool)
+        return _refusal(identity if known else None, INVALID_REQUEST, "Invalid request")
+
+
+def _well_formed(value: Any) -> Any:
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, list):
+        return [_well_formed(item) for item in value]
+    if isinstance(value, dict):
+        return {replace_surrogates(key): _well_formed(item) for key, item in value.items()}
+    return value
+
+
+def _refusal(identity: str | int | None, code: int, message: str) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=identity, error=ErrorData(code=code, message=message))
+
+
+def _encoded(message: Any) -> bytes:
+    text: str = message.model_dump_json(by_alias=True, exclude_unset=True)
+    return text.encode("utf-8") + b"\n"
+
+
+class _Writer:
+    """Writes whole lines without ever blocking the event loop."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = anyio.Lock()
+        mode = os.fstat(descriptor).st_mode
+        self._regular = stat.S_ISREG(mode)
+        self._socket = stat.S_ISSOCK(mode)
+
+    async def send(self, line: bytes) -> None:
+        """Write one line.
+
+        Raises:
+            BrokenPipeError, ConnectionError: Nobody reads any more.
+        """
+        async with self._lock:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[await self._some(rest) :]
+
+    async def _some(self, data: memoryview) -> int:
+        if self._regular:
+            return os.write(self._descriptor, data)
+        await anyio.wait_writable(self._descriptor)
+        if not self._socket:
+            return os.write(self._descriptor, data[:_PIPE_BUF])
+        duplicate = socket.socket(fileno=os.dup(self._descriptor))
+        with duplicate:
+            try:
+                return duplicate.send(data[:_CHUNK], socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return 0
