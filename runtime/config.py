@@ -296,10 +296,12 @@ def _merge(
             str(user.path),
         )
         shown = _shown(values[key]) if key in values else "not set"
+        reason = f"{context.get('reason', 'is invalid')}."
         raise ConfigError(
-            f"{blamed}: {key} ({shown}) {context.get('reason', 'is invalid')}.",
+            f"{blamed}: {key} ({shown}) {reason}",
             hint=_sentence(context.get("hint")),
             key=key,
+            reason=reason,
         ) from None
     return LoadedConfig(
         settings=settings,
@@ -331,6 +333,7 @@ def _invalid(key: str, value: object, source: str, error: ValidationError) -> Co
             code="CONFIG_BASE_URL",
             hint=context["hint"],
             key=key,
+            reason=context["reason"],
         )
     from runtime.config_keys import keys
 
@@ -343,6 +346,7 @@ def _invalid(key: str, value: object, source: str, error: ValidationError) -> Co
         f"{source}: {key} = {_shown(value)} is refused: {reason}.",
         hint=f"{key}: {info.meaning}",
         key=key,
+        reason=f"{reason}.",
     )
 
 

@@ -61,6 +61,8 @@ class ConfigError(DshMemoryError):
     Args:
         key: The configuration key that is to blame, for editors that mark a field; None when the
             file as a whole, or no single key, is.
+        reason: What is wrong with that key's value, without the file, key and value that an editor
+            shows anyway; None where the message is all there is.
     """
 
     default_code = "CONFIG_INVALID"
@@ -73,6 +75,8 @@ class ConfigError(DshMemoryError):
         hint: str | None = None,
         retryable: bool = False,
         key: str | None = None,
+        reason: str | None = None,
     ) -> None:
         super().__init__(message, code=code, hint=hint, retryable=retryable)
         self.key = key
+        self.reason = reason
