@@ -11,10 +11,13 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
+from exporters.errors import CANCELLED, ObsidianError
 from exporters.note import NoteContent
 from pipeline.render import render_search
 from pipeline.requests import SearchRequest
 from pipeline.results import SearchResult
+from runtime.errors import CancelledRunError
+from sessionquery.abort import AbortSignal
 
 
 def note_content(
@@ -39,27 +42,38 @@ def note_content(
     )
 
 
-async def export_note(vault_path: str, content: NoteContent) -> Path:
+async def export_note(
+    vault_path: str, content: NoteContent, *, signal: AbortSignal | None = None
+) -> Path:
     """Write the note in a worker thread.
 
-    If the task is cancelled meanwhile, the writer stops, its file is removed, whether partial or
-    just completed, and the cancellation goes on only after that.
+    If the task is cancelled or `signal` is set meanwhile, the writer stops, its file is removed,
+    whether partial or just completed, and the cancellation goes on only after that.
 
     Raises:
         ObsidianError: The note could not be written.
+        CancelledRunError: `signal` was set.
     """
     from exporters.obsidian import write_note
 
     given_up = threading.Event()
+    forget = signal.on_abort(given_up.set) if signal is not None else None
     written = _InThread(
         lambda: write_note(vault_path, content, cancelled=given_up.is_set), given_up
     )
     try:
         return await written.run()
+    except ObsidianError as error:
+        if error.code == CANCELLED:
+            raise CancelledRunError(error.message, hint=error.hint, retryable=True) from error
+        raise
     except anyio.get_cancelled_exc_class():
         if written.path is not None:
             written.path.unlink(missing_ok=True)
         raise
+    finally:
+        if forget is not None:
+            forget()
 
 
 class _InThread:

@@ -187,7 +187,8 @@ class MemoryWorkflow:
         from pipeline.export import export_note, note_content
 
         assert obsidian.vault_path is not None, "the settings require it"
-        path = await export_note(obsidian.vault_path, note_content(kind, request, result))
+        content = note_content(kind, request, result)
+        path = await export_note(obsidian.vault_path, content, signal=signal)
         return result.with_note(str(path))
 
     def _batches(self) -> Callable[[int, int], None] | None:

@@ -1,0 +1,230 @@
+"""An engine in memory for questions of order and cancellation, and settings from plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from pipeline.workflow import MemoryWorkflow
+from runtime.endpoint import Endpoint
+from runtime.settings import Settings
+from sessionquery.abort import AbortSignal
+from sessionquery.errors import SESSION_NOT_FOUND, SessionQueryError
+from sessionquery.model import (
+    EventHit,
+    EventPage,
+    EventWindow,
+    SessionHeader,
+    SessionHit,
+    SessionPage,
+)
+
+Hook = Callable[[], Awaitable[None]]
+
+
+def make_header(session_id: str = "root", **changes: Any) -> SessionHeader:
+    values = {"created_at": 123, "is_seeded": False, "delegation_depth": 0} | changes
+    return SessionHeader(id=session_id, **values)
+
+
+def make_match(session_id: str = "root", seq: int = 5, **changes: Any) -> EventHit:
+    values = {
+        "type": "assistant/message",
+        "time": 456,
+        "surface": "current",
+        "snippet": "database evidence",
+    } | changes
+    return EventHit(session_id=session_id, seq=seq, **values)
+
+
+def make_hit(session_id: str, snippet: str = "database evidence", **changes: Any) -> SessionHit:
+    header = changes.pop("header", None) or make_header(session_id)
+    live = changes.pop("live", False)
+    return SessionHit(
+        header=header,
+        live=live,
+        persisted=True,
+        best_match=make_match(session_id, snippet=snippet, **changes),
+    )
+
+
+@dataclass
+class MemoryEngineDouble:
+    """Answers from plain values, records every call, and can run a hook inside one."""
+
+    page: SessionPage | EventPage | Exception = field(default_factory=lambda: SessionPage(()))
+    window: EventWindow | Exception | None = None
+    headers: dict[str, SessionHeader | Exception] = field(default_factory=dict)
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+    during: dict[str, Hook] = field(default_factory=dict)
+
+    async def _answer(self, call: tuple[Any, ...], value: Any) -> Any:
+        self.calls.append(call)
+        hook = self.during.get(call[0])
+        if hook is not None:
+            await hook()
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    async def search_sessions(
+        self,
+        query: Any,
+        *,
+        session_filters: Any = None,
+        event_filters: Any = None,
+        limit: Any = None,
+        cursor: Any = None,
+        signal: AbortSignal | None = None,
+    ) -> SessionPage:
+        call = ("search_sessions", query, session_filters, event_filters, limit, cursor)
+        return await self._answer(call, self.page)  # type: ignore[no-any-return]
+
+    async def search_events(
+        self,
+        session_id: Any,
+        query: Any,
+        *,
+        filters: Any = None,
+        limit: Any = None,
+        cursor: Any = None,
+        signal: AbortSignal | None = None,
+    ) -> EventPage:
+        call = ("search_events", session_id, query, filters, limit, cursor)
+        return await self._answer(call, self.page)  # type: ignore[no-any-return]
+
+    async def read_event(
+        self,
+        session_id: Any,
+        seq: Any,
+        *,
+        before: Any = 0,
+        after: Any = 0,
+        signal: AbortSignal | None = None,
+    ) -> EventWindow:
+        call = ("read_event", session_id, seq, before, after)
+        return await self._answer(call, self.window)  # type: ignore[no-any-return]
+
+    async def read_header(
+        self, session_id: Any, *, signal: AbortSignal | None = None
+    ) -> SessionHeader:
+        missing = SessionQueryError("unknown", code=SESSION_NOT_FOUND)
+        value = self.headers.get(session_id, missing)
+        return await self._answer(("read_header", session_id), value)  # type: ignore[no-any-return]
+
+    @property
+    def names(self) -> list[str]:
+        return [call[0] for call in self.calls]
+
+
+@dataclass
+class FixedEndpoint:
+    """An endpoint that is simply there; counts how often it is asked for."""
+
+    value: Endpoint = field(default_factory=lambda: Endpoint("http://127.0.0.1:1", "judge", 8192))
+    asked: int = 0
+
+    async def endpoint(self) -> Endpoint:
+        self.asked += 1
+        return self.value
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def header() -> Callable[..., SessionHeader]:
+    return make_header
+
+
+@pytest.fixture
+def match() -> Callable[..., EventHit]:
+    return make_match
+
+
+@pytest.fixture
+def hit() -> Callable[..., SessionHit]:
+    return make_hit
+
+
+@pytest.fixture
+def engine() -> MemoryEngineDouble:
+    return MemoryEngineDouble()
+
+
+@pytest.fixture
+def service() -> FixedEndpoint:
+    return FixedEndpoint()
+
+
+@pytest.fixture
+def make_settings() -> Callable[..., Settings]:
+    def make(**sections: Mapping[str, Any]) -> Settings:
+        return Settings.model_validate(sections)
+
+    return make
+
+
+@pytest.fixture
+def open_workflow(
+    engine: MemoryEngineDouble, service: FixedEndpoint, make_settings: Callable[..., Settings]
+) -> Callable[..., MemoryWorkflow]:
+    """A workflow over the double; keyword arguments are sections of the settings."""
+
+    def make(**sections: Mapping[str, Any]) -> MemoryWorkflow:
+        return MemoryWorkflow(engine, make_settings(**sections), service=service)
+
+    return make
+
+
+@pytest.fixture
+def page_of(
+    engine: MemoryEngineDouble,
+) -> Callable[..., None]:
+    """Let the engine answer with these session hits, all of them main sessions."""
+
+    def set_page(*hits: SessionHit, next_cursor: str | None = None) -> None:
+        engine.page = SessionPage(hits, next_cursor=next_cursor)
+        for item in hits:
+            engine.headers.setdefault(item.header.id, item.header)
+
+    return set_page
+
+
+@pytest.fixture
+def window_of(engine: MemoryEngineDouble) -> Callable[..., None]:
+    """Let the engine answer reads with these events."""
+
+    def set_window(
+        *events: dict[str, Any],
+        target: int = 5,
+        session: SessionHeader | None = None,
+        inherited: int = 0,
+    ) -> None:
+        chosen = next((event for event in events if event["seq"] == target), events[0])
+        engine.window = EventWindow(
+            session=session or make_header(),
+            inherited_event_count=inherited,
+            target=chosen,
+            events=events,
+            start_seq=events[0]["seq"],
+            end_seq=events[-1]["seq"],
+        )
+
+    return set_window
+
+
+@pytest.fixture
+def said() -> Callable[..., dict[str, Any]]:
+    """A user message event."""
+
+    def make(seq: int, text: str) -> dict[str, Any]:
+        data = {"role": "user", "content": [{"type": "text", "text": text}]}
+        return {"seq": seq, "type": "user/message", "time": seq + 100, "data": data}
+
+    return make
