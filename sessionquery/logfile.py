@@ -22,6 +22,7 @@ from sessionquery.documents import TEXT_PARTS, PayloadError, event_text
 from sessionquery.errors import ABORTED, CORRUPT_SESSION, PERSISTENCE_FAILED, SessionQueryError
 from sessionquery.frames import FrameError, FrameReader, PlainReader, lines_of
 from sessionquery.header import HeaderProblem, parse_header
+from sessionquery.index.tools import ToolNames
 from sessionquery.jsontext import JsonDepthError, JsonError, parse_json
 from sessionquery.model import Event, SessionHeader, Surface
 from sessionquery.paths import CURRENT_GENERATION, Encoding
@@ -128,8 +129,8 @@ def load_log(
 class ScannedLog:
     """One pass over a log that yields its documents and keeps no payload.
 
-    Iterate it once, inside ``with``; each item is ``(seq, type, time, text)`` of an event with
-    text. Only when the iteration has ended without an error is the log valid: a consumer that
+    Iterate it once, inside ``with``; each item is ``(seq, type, time, text, tools)`` of an event
+    with text (`sessionquery.index.tools`). Only when the iteration has ended without an error is the log valid: a consumer that
     stores documents must be able to undo it. Then these hold:
 
     Attributes:
@@ -142,6 +143,7 @@ class ScannedLog:
             which later appends may replace by other rows.
         times: Time (ms) of each of the `row_count` rows, in order of their numbers.
         surfaces: One byte an event, index into `SURFACE_NAMES`.
+        replaced_by: For each shadowed event the event that replaced it.
     """
 
     def __init__(
@@ -157,6 +159,7 @@ class ScannedLog:
         self.row_count = 0
         self.times = array("q")
         self.surfaces = bytearray()
+        self.replaced_by: dict[int, int] = {}
 
     def __enter__(self) -> ScannedLog:
         return self
@@ -164,7 +167,8 @@ class ScannedLog:
     def __exit__(self, *_: object) -> None:
         self._stream.close()
 
-    def __iter__(self) -> Iterator[tuple[int, str, int, str]]:
+    def __iter__(self) -> Iterator[tuple[int, str, int, str, tuple[str, ...]]]:
+        tools = ToolNames()
         times = array("q")
         add_time = times.append
         with_text = TEXT_PARTS
@@ -184,14 +188,16 @@ class ScannedLog:
                     ) from error
                 if text:
                     seq = event["seq"]
+                    names = tools.of(event)
                     del event
-                    yield seq, kind, time, text
+                    yield seq, kind, time, text, names
         stream = self._stream
         self.inherited_event_count = stream.rules.inherited_event_count
         self.event_count = count
         self.row_count = stream.row_count
         self.times = times[: stream.row_count]
         self.surfaces = stream.rules.classification(count)
+        self.replaced_by = stream.rules.replaced_by
 
 
 def scan_log(

@@ -1,0 +1,136 @@
+"""Where the index of a home lies, and whose file is at that place.
+
+Nothing here opens a database for writing. A file is only looked at through SQLite itself: opening
+it any other way would, on closing, drop the locks that SQLite holds in this process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from sessionquery.errors import INDEX_FAILED, SessionQueryError
+from sessionquery.index.schema import APPLICATION_ID, INDEX_VERSION, OUR_TABLES
+
+MEMORY: Final = ":memory:"
+
+Owner = Literal["absent", "ours", "broken", "garbage", "foreign"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLocation:
+    """Where one home's index lies.
+
+    Attributes:
+        home: Real path of the home, stored in the index.
+        path: The database file, None for an index in memory.
+        explicit: Whether the path was configured. Then whatever is not evidently our index for
+            this home is refused; at the default place, whose name is ours, garbage is replaced.
+    """
+
+    home: str
+    path: Path | None
+    explicit: bool
+
+
+def locate_index(home: str, index_path: str | None) -> IndexLocation:
+    """Apply the configuration: None is the default place, ``":memory:"`` no file at all."""
+    real_home = os.path.realpath(home)
+    if index_path == MEMORY:
+        return IndexLocation(real_home, None, explicit=True)
+    if index_path is not None:
+        path = Path(os.path.realpath(Path(index_path).expanduser()))
+        return IndexLocation(real_home, path, explicit=True)
+    return IndexLocation(real_home, _default_path(real_home), explicit=False)
+
+
+def _default_path(real_home: str) -> Path:
+    import platformdirs
+
+    digest = hashlib.sha256(os.fsencode(real_home)).hexdigest()[:16]
+    folder = Path(platformdirs.user_cache_dir("dsh-memory", appauthor=False))
+    return folder / f"{digest}-i{INDEX_VERSION}.sqlite3"
+
+
+def inspect_file(location: IndexLocation) -> Owner:
+    """Tell whose file is at the place, without changing anything.
+
+    Returns:
+        ``ours`` also for our index whose contents are damaged behind its first pages, ``broken``
+        for one that is recognizably ours and cannot be read, ``garbage`` for no database at all.
+
+    Raises:
+        SessionQueryError: ``INDEX_FAILED`` for our index of another home or version.
+        OSError: The place cannot be looked at.
+    """
+    path = location.path
+    assert path is not None
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return "absent"
+    if not stat.S_ISREG(status.st_mode):
+        return "foreign"
+    if status.st_size == 0:
+        return "absent"
+    connection = sqlite3.connect(
+        f"file:{_uri_path(path)}?mode=ro&immutable=1", uri=True, isolation_level=None
+    )
+    try:
+        return _inspect(connection, location)
+    finally:
+        connection.close()
+
+
+def _inspect(connection: sqlite3.Connection, location: IndexLocation) -> Owner:
+    try:
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.DatabaseError:
+        return "garbage"
+    ours = mark == APPLICATION_ID
+    try:
+        tables = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE rootpage")
+        }
+        if not ours:
+            return "broken" if tables and tables <= OUR_TABLES else "foreign"
+        if version == INDEX_VERSION and not tables <= OUR_TABLES:
+            return "foreign"
+        stored = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+    except sqlite3.DatabaseError:
+        return "broken" if ours else "garbage"
+    if version != INDEX_VERSION or stored.get("version") != INDEX_VERSION:
+        raise _mismatch(location, f"has the index version {version}, not {INDEX_VERSION}")
+    if stored.get("home") != location.home:
+        raise _mismatch(location, f"belongs to the home {stored.get('home')}, not {location.home}")
+    return "ours"
+
+
+def refuse(location: IndexLocation) -> SessionQueryError:
+    """Return the error for a place that is taken by something that is not our index."""
+    return SessionQueryError(
+        f"The file {location.path} is not a search index of this program; it was left alone.",
+        code=INDEX_FAILED,
+        hint="Configure another place (index.path), or move the file away.",
+    )
+
+
+def _mismatch(location: IndexLocation, what: str) -> SessionQueryError:
+    return SessionQueryError(
+        f"The search index {location.path} {what}; it was left alone.",
+        code=INDEX_FAILED,
+        hint="Configure another place (index.path), or delete this file: it can be rebuilt.",
+    )
+
+
+def _uri_path(path: Path) -> str:
+    text = os.fspath(path)
+    for character in "%?#":
+        text = text.replace(character, f"%{ord(character):02x}")
+    return text
