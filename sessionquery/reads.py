@@ -47,6 +47,7 @@ from sessionquery.model import (
     SurfaceView,
     TitleResult,
     TitleSnapshot,
+    UnreadableSession,
 )
 from sessionquery.ordering import id_sort_key
 from sessionquery.rows import SURFACE_TYPES
@@ -148,6 +149,24 @@ class SessionReader:
     def filter_sessions(self, filters: Any, *, signal: AbortSignal) -> tuple[SessionRecord, ...]:
         matches = session_predicate(parse_session_filters(filters))
         return tuple(record for record in self.list_sessions(signal=signal) if matches(record))
+
+    def list_unreadable(self, *, signal: AbortSignal) -> tuple[UnreadableSession, ...]:
+        """Name every log that is not offered or not readable; reads every log."""
+        corpus = self._store.corpus(signal=signal, policy="skip")
+        problems = [*corpus.unreadable, *self._store.unusable_headers(signal=signal)]
+        for session in corpus.sessions.values():
+            try:
+                with self._store.stream(session, corpus, signal=signal) as stream:
+                    for event in stream:
+                        self._text(event, stream.header)
+            except SessionQueryError as error:
+                signal.raise_if_aborted()
+                problems.append(
+                    UnreadableSession(
+                        session.found.relative, error.code, error.message, session.header.id
+                    )
+                )
+        return tuple(problems)
 
     def trace_session(self, session_id: Any, *, signal: AbortSignal) -> SessionTrace:
         records = self.records(signal=signal)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sessionquery.abort import AbortSignal
 from sessionquery.corpus import (
@@ -38,6 +40,9 @@ from sessionquery.locks import locked_logs
 from sessionquery.logfile import EventStream, read_header
 from sessionquery.model import UnreadableSession
 from sessionquery.paths import SESSIONS_FOLDER, session_directory
+
+if TYPE_CHECKING:
+    from sessionquery.generations.catalog import Child
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +73,12 @@ class SessionStore:
             self._discovery = found
             return found
 
-    def corpus(self, *, signal: AbortSignal) -> Corpus:
+    def corpus(self, *, signal: AbortSignal, policy: UnreadablePolicy | None = None) -> Corpus:
         """Return the sessions that the store lists now.
+
+        Args:
+            signal: Polled once a log.
+            policy: Instead of the store's own.
 
         Raises:
             SessionQueryError: ``PERSISTENCE_FAILED`` under the policy ``fail``, ``ABORTED``.
@@ -83,7 +92,7 @@ class SessionStore:
             if outcome is not None:
                 pairs.append((log, outcome))
         self._headers = headers
-        return classify(pairs, found.faults, policy=self._policy)
+        return classify(pairs, found.faults, policy=policy or self._policy)
 
     def unusable_headers(self, *, signal: AbortSignal) -> tuple[UnreadableSession, ...]:
         """Name the logs that are silently absent because of their header."""
@@ -157,7 +166,7 @@ class SessionStore:
             signal: Polled while reading.
         """
 
-        def children(session_id: str):  # type: ignore[no-untyped-def]
+        def children(session_id: str) -> Iterable[Child]:
             sessions = (corpus or self.corpus(signal=signal)).sessions.values()
             return children_of(self.root, subagents_by_parent(sessions), signal=signal)(session_id)
 
