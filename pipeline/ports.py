@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from runtime.endpoint import Endpoint
 from sessionquery.abort import AbortSignal
-from sessionquery.model import EventPage, EventWindow, SessionHeader, SessionPage
+from sessionquery.model import (
+    EventDocument,
+    EventPage,
+    EventRecord,
+    EventTrace,
+    EventWindow,
+    SessionHeader,
+    SessionLog,
+    SessionPage,
+    SessionRecord,
+    SessionTrace,
+    TitleResult,
+)
 
 
 class MemoryEngine(Protocol):
@@ -51,6 +64,45 @@ class MemoryEngine(Protocol):
         self, session_id: Any, *, signal: AbortSignal | None = None
     ) -> SessionHeader:
         """The header as the log itself says it, never as the index remembers it."""
+
+
+class HistoryEngine(MemoryEngine, Protocol):
+    """What the tools of documents 002 and 004 use beyond that."""
+
+    async def filter_sessions(
+        self, filters: Any, *, signal: AbortSignal | None = None
+    ) -> tuple[SessionRecord, ...]:
+        """Sessions that satisfy every clause, newest first."""
+
+    async def filter_events(
+        self, session_id: Any, filters: Any, *, signal: AbortSignal | None = None
+    ) -> tuple[EventDocument, ...]:
+        """Events with text that satisfy every clause."""
+
+    async def list_events(
+        self, session_id: Any, *, signal: AbortSignal | None = None
+    ) -> tuple[EventRecord, ...]:
+        """Every event of a session."""
+
+    async def read_session(
+        self, session_id: Any, *, signal: AbortSignal | None = None
+    ) -> SessionLog:
+        """The whole log of a session."""
+
+    async def read_titles(
+        self, session_ids: Iterable[Any], *, signal: AbortSignal | None = None
+    ) -> tuple[TitleResult, ...]:
+        """Title or error of each session."""
+
+    async def trace_session(
+        self, session_id: Any, *, signal: AbortSignal | None = None
+    ) -> SessionTrace:
+        """The lineage around a session."""
+
+    async def trace_event(
+        self, session_id: Any, seq: Any, *, signal: AbortSignal | None = None
+    ) -> EventTrace:
+        """Replacements and sources of an event."""
 
 
 class EndpointSource(Protocol):

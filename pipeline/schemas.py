@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from pipeline import requests
-from pipeline.results import ReadResult, SearchResult
+from pipeline.results import Closed, ReadResult, SearchResult
 
 Schema = dict[str, Any]
 
@@ -27,13 +27,18 @@ class _Absent(GenerateJsonSchema):
 @cache
 def search_result_schema() -> Schema:
     """The closed schema of `SearchResult.to_json()`."""
-    return _bare(SearchResult.model_json_schema(schema_generator=_Absent))
+    return result_schema(SearchResult)
 
 
 @cache
 def read_result_schema() -> Schema:
     """The closed schema of `ReadResult.to_json()`."""
-    return _bare(ReadResult.model_json_schema(schema_generator=_Absent))
+    return result_schema(ReadResult)
+
+
+def result_schema(model: type[Closed]) -> Schema:
+    """The closed schema of a result's `to_json()`: optional fields are absent, never null."""
+    return _bare(model.model_json_schema(schema_generator=_Absent))
 
 
 def search_parameters(*, question_required: bool) -> Schema:
