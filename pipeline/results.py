@@ -17,7 +17,7 @@ Scope = Literal["all", "cwd", "session"]
 class Closed(BaseModel):
     """A result part: unknown fields are refused, an optional field is set only if it exists."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form; fields that were not set are left out."""
