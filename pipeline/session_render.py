@@ -115,9 +115,18 @@ def _counted(number: int, what: str) -> str:
 
 
 def _session(session: SessionReference) -> str:
-    return f"Session {session.session_id}" + (
-        "" if session.title is None else f" ({session.title})"
-    )
+    return f"Session {session.session_id}{_title(session)}"
+
+
+def short_title(title: str | None) -> str:
+    """Return a title as one short line; empty for none."""
+    line = " ".join((title or "").split())
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
+
+
+def _title(session: SessionReference) -> str:
+    line = short_title(session.title)
+    return f" ({line})" if line else ""
 
 
 def _lineage(session: LineageSession) -> str:

@@ -75,7 +75,7 @@ def event_read_parameters() -> Schema:
     )
 
 
-def recall_parameters(*, default_limit: int, max_limit: int, since_days_maximum: int) -> Schema:
+def recall_parameters(*, max_limit: int, since_days_maximum: int) -> Schema:
     """The parameters of ``recall``."""
     return _closed(
         ["query"],
@@ -85,7 +85,7 @@ def recall_parameters(*, default_limit: int, max_limit: int, since_days_maximum:
         ),
         session_id=_optional(_text("Only the events of this session.", SESSION_ID_UNITS)),
         since_days=_optional(_integer("Only events of the last days.", 1, since_days_maximum)),
-        limit=_optional(_integer("Page size.", 1, max_limit, default_limit)),
+        limit=_optional(_integer("Page size; normally 1 to 10.", 1, max_limit)),
         cursor=_optional(_text("next_cursor of the previous page; repeat the rest.", CURSOR_UNITS)),
     )
 

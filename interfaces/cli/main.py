@@ -22,6 +22,8 @@ _COMMANDS = {
     "query": "interfaces.cli.query:query",
     "config": "interfaces.cli.config:config",
     "standin": "interfaces.cli.standin:standin",
+    "recall": "interfaces.cli.recall:recall",
+    "mcp": "interfaces.cli.mcp:mcp",
 }
 
 
