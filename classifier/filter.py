@@ -41,7 +41,7 @@ class FilterOutcome:
         segments: How many segments were judged.
         requests: How many model requests it took.
         input_tokens: What the server reports to have read, summed over the requests.
-        elapsed_ms: Milliseconds from the first request to the last answer, preparation included.
+        elapsed_ms: Milliseconds from the first request to the last answer.
     """
 
     scores: tuple[float, ...]
@@ -85,13 +85,13 @@ async def score_texts(
     _refuse_cloud(endpoint.model)
     if not texts:
         return FilterOutcome((), 0, 0, 0, 0)
-    started = time.monotonic()
     batches = pack(well_formed(question), [well_formed(text) for text in texts], endpoint)
     best: list[float | None] = [None] * len(texts)
     tokens = 0
     if progress is not None:
         progress(0, len(batches))
     async with await _connect(endpoint, timeout) as client:
+        started = time.monotonic()
         for number, batch in enumerate(batches, 1):
             nouls, read = await _ask(client, batch, number, len(batches))
             tokens += read
@@ -100,12 +100,13 @@ async def score_texts(
                 best[hit] = noul if known is None else max(known, noul)
             if progress is not None:
                 progress(number, len(batches))
+        elapsed = time.monotonic() - started
     return FilterOutcome(
         scores=tuple(cast("list[float]", best)),
         segments=sum(len(batch.hits) for batch in batches),
         requests=len(batches),
         input_tokens=tokens,
-        elapsed_ms=round((time.monotonic() - started) * 1000),
+        elapsed_ms=round(elapsed * 1000),
     )
 
 

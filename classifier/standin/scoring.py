@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
@@ -40,6 +41,8 @@ class EmbeddingScorer:
     """
 
     def __init__(self) -> None:
+        # On a busy machine threads that spin while they wait make one text take a second.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         try:
             # ImportError also when the package was installed without its native engine; the other
             # two when that engine does not run on this machine.
