@@ -14,8 +14,10 @@ def render_status(status: Mapping[str, Any]) -> str:
 def _lines(value: Mapping[str, Any], indent: str) -> list[str]:
     lines: list[str] = []
     for name, item in value.items():
-        label = f"{indent}{name.replace('_', ' ')}:"
-        if isinstance(item, Mapping):
+        label = f"{indent}{name if '.' in name else name.replace('_', ' ')}:"
+        if isinstance(item, Mapping) and item.keys() == {"value", "from"}:
+            lines.append(f"{label} {_plain(item['value'])} ({item['from']})")
+        elif isinstance(item, Mapping):
             lines += [label, *_lines(item, indent + "  ")]
         elif isinstance(item, (list, tuple)):
             lines += [label, *(f"{indent}  - {_plain(part)}" for part in item)]

@@ -26,12 +26,16 @@ Hook = Callable[[], Awaitable[None]]
 
 
 def make_header(session_id: str = "root", **changes: Any) -> SessionHeader:
-    values = {"created_at": 123, "is_seeded": False, "delegation_depth": 0} | changes
+    values: dict[str, Any] = {
+        "created_at": 123,
+        "is_seeded": False,
+        "delegation_depth": 0,
+    } | changes
     return SessionHeader(id=session_id, **values)
 
 
 def make_match(session_id: str = "root", seq: int = 5, **changes: Any) -> EventHit:
-    values = {
+    values: dict[str, Any] = {
         "type": "assistant/message",
         "time": 456,
         "surface": "current",

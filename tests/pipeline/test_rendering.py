@@ -96,14 +96,16 @@ def windows(draw: st.DrawFn) -> ReadResult:
     budget = 24_000
     events = []
     first = draw(st.integers(0, 2**53 - 50))
+    kind, moment, filler = draw(long_text(300)), draw(TIME), draw(TEXT.filter(bool))
     for number in range(count):
-        text = clip_utf16(draw(long_text(24_000)), draw(st.integers(0, budget)))
+        units = draw(st.integers(0, budget))
+        text = clip_utf16(filler * units, units)
         budget -= utf16_length(text)
         events.append(
             ReadEvent(
                 seq=first + number,
-                type=draw(long_text(300)),
-                time=draw(TIME),
+                type=kind,
+                time=moment,
                 text=text,
                 text_truncated=draw(st.booleans()),
             )
@@ -253,7 +255,13 @@ def test_times_beyond_the_calendar_are_numbers(moment: int) -> None:
 
 
 def test_status_is_indented_text() -> None:
-    status = {"version": "1", "index": {"open_at": None, "exists": False}, "list": [{"a": 1}, "b"]}
+    status = {
+        "version": "1",
+        "index": {"open_at": None, "exists": False},
+        "settings": {"jev.base_url": {"value": "u", "from": "user"}},
+        "list": [{"a": 1}, "b"],
+    }
     assert render_status(status) == (
-        "version: 1\nindex:\n  open at: (unset)\n  exists: no\nlist:\n  - a 1\n  - b"
+        "version: 1\nindex:\n  open at: (unset)\n  exists: no\n"
+        "settings:\n  jev.base_url: u (user)\nlist:\n  - a 1\n  - b"
     )

@@ -67,7 +67,11 @@ BAD_READS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", BAD_SEARCHES, ids=lambda value: repr(value)[:40])
+def _label(value: Any) -> str:
+    return repr(value)[:40]
+
+
+@pytest.mark.parametrize("value", BAD_SEARCHES, ids=_label)
 def test_bad_searches_are_refused_briefly(value: Any) -> None:
     with pytest.raises(RequestError) as caught:
         parse_search(value)
@@ -75,7 +79,7 @@ def test_bad_searches_are_refused_briefly(value: Any) -> None:
     assert len(render_error(caught.value)) < 500
 
 
-@pytest.mark.parametrize("value", BAD_READS, ids=lambda value: repr(value)[:40])
+@pytest.mark.parametrize("value", BAD_READS, ids=_label)
 def test_bad_reads_are_refused_briefly(value: Any) -> None:
     with pytest.raises(RequestError) as caught:
         parse_read(value)
