@@ -20,9 +20,9 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from sessionquery.abort import AbortSignal
 from sessionquery.errors import INDEX_FAILED, SessionQueryError
@@ -33,6 +33,10 @@ Stamp = tuple[int, int, int, int]
 """Inode, size, mtime and ctime (ns) of the main database file."""
 
 BUSY_MS: Final = 200
+
+LOG_BYTES: Final = 16 << 20
+"""A write-ahead log larger than this is copied into the main file."""
+
 _POLL_SECONDS: Final = 0.02
 _WAIT_FOR_FOLDER_SECONDS: Final = 10.0
 
@@ -49,6 +53,12 @@ _UNUSABLE: Final = frozenset(
     )
 )
 _CORRUPT: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR))
+
+
+class Finish(Protocol):
+    """Tells `IndexDatabase.writing` whether text was deleted."""
+
+    def __call__(self, *, purged: bool) -> None: ...
 
 
 class UnusableIndexError(Exception):
@@ -78,13 +88,12 @@ class IndexDatabase:
     Attributes:
         connection: In autocommit mode, usable from any one thread at a time.
         path: The file, None in memory.
-        stamp: The main file's inode at opening; another one there means it was replaced.
+        inode: The main file's at opening; another one there means that it was replaced.
     """
 
     connection: sqlite3.Connection
     path: Path | None
     inode: int = 0
-    _lock: int | None = field(default=None, repr=False)
 
     @property
     def in_memory(self) -> bool:
@@ -109,40 +118,79 @@ class IndexDatabase:
                 raise BrokenIndexError("the index file was changed by something else")
 
     @contextlib.contextmanager
-    def writing(self, signal: AbortSignal) -> Iterator[None]:
-        """Hold the writer lock; at the end, what was committed is copied into the main file.
+    def writing(self, signal: AbortSignal) -> Iterator[Finish]:
+        """Hold the writer lock.
+
+        What was committed stays in the write-ahead log until that is large, except after
+        ``finish(purged=True)``: then deleted text must leave the files now.
 
         Raises:
             SessionQueryError: ``ABORTED`` while waiting for the lock.
+            UnusableIndexError: There can be no lock.
         """
         if self.path is None:
-            yield
+            yield _nothing
             return
+        clean = False
+
+        def finish(*, purged: bool) -> None:
+            nonlocal clean
+            clean = purged
+
         with _writer_lock(self.path, signal):
             try:
-                yield
+                yield finish
             finally:
-                self._copy_log()
+                self._roll_back()
+                if clean or _size_of(self._log) > LOG_BYTES:
+                    self._copy_log()
+
+    @contextlib.contextmanager
+    def writing_if_free(self) -> Iterator[bool]:
+        """Hold the writer lock unless another process does; tells whether it is held."""
+        if self.path is None:
+            yield True
+            return
+        with _try_writer_lock(self.path) as free:
+            try:
+                yield free
+            finally:
+                self._roll_back()
 
     def close(self) -> None:
         """Close the connection, leaving no log that SQLite would copy without a note."""
         if self.path is not None:
             with contextlib.suppress(OSError, sqlite3.Error, UnusableIndexError):
-                log = Path(f"{self.path}-wal")
-                if log.exists() and log.stat().st_size and _inode_of(self.path) == self.inode:
-                    with _try_writer_lock(self.path) as locked:
-                        if locked:
+                if _size_of(self._log) and _inode_of(self.path) == self.inode:
+                    with _try_writer_lock(self.path) as free:
+                        if free:
                             self._copy_log()
         self.connection.close()
+
+    def abandon(self) -> None:
+        """Close the connection to a file that is not used any more."""
+        with contextlib.suppress(sqlite3.Error):
+            self.connection.close()
+
+    @property
+    def _log(self) -> Path:
+        return Path(f"{self.path}-wal")
+
+    def _roll_back(self) -> None:
+        if self.connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):
+                self.connection.execute("ROLLBACK")
 
     def _copy_log(self) -> None:
         assert self.path is not None
         with contextlib.suppress(sqlite3.Error):
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
             self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if _inode_of(self.path) == self.inode:
             _write_note(self.path)
+
+
+def _nothing(*, purged: bool) -> None:
+    """In memory there is no file to clean."""
 
 
 def open_database(location: IndexLocation) -> IndexDatabase:
@@ -257,11 +305,7 @@ def _connect(path: Path) -> IndexDatabase:
         connection.close()
         raise
     assert inode is not None
-    database = IndexDatabase(connection, path, inode)
-    if _read_note(path) is None:
-        with _writer_lock(path, None):
-            _write_note(path)
-    return database
+    return IndexDatabase(connection, path, inode)
 
 
 def _require_fts5(connection: sqlite3.Connection) -> None:
@@ -294,6 +338,13 @@ def _stamp_of(path: Path) -> Stamp | None:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 def _lock_path(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
@@ -314,11 +365,18 @@ def _write_note(path: Path) -> None:
         return
     # Padded to one length, so that one write replaces the old note completely.
     text = " ".join(map(str, stamp)).ljust(96).encode("ascii")
-    handle = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    handle = _open_lock(path)
     try:
         os.pwrite(handle, text, 0)
     finally:
         os.close(handle)
+
+
+def _open_lock(path: Path) -> int:
+    try:
+        return os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise UnusableIndexError(f"{_lock_path(path)}: {error.strerror}") from error
 
 
 @contextlib.contextmanager
@@ -333,7 +391,7 @@ def _folder_lock(folder: Path, *, exclusive: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _writer_lock(path: Path, signal: AbortSignal | None) -> Iterator[None]:
-    handle = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    handle = _open_lock(path)
     try:
         _lock_handle(handle, fcntl.LOCK_EX, signal)
         yield
@@ -343,7 +401,7 @@ def _writer_lock(path: Path, signal: AbortSignal | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _try_writer_lock(path: Path) -> Iterator[bool]:
-    handle = os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    handle = _open_lock(path)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

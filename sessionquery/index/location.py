@@ -96,7 +96,10 @@ def _inspect(connection: sqlite3.Connection, location: IndexLocation) -> Owner:
     ours = mark == APPLICATION_ID
     try:
         tables = {
-            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE rootpage")
+            name
+            for (name,) in connection.execute(
+                "SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+            )
         }
         if not ours:
             return "broken" if tables and tables <= OUR_TABLES else "foreign"

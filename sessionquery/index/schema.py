@@ -50,9 +50,11 @@ CREATE TABLE logs(
     project TEXT NOT NULL, directory TEXT NOT NULL, name TEXT NOT NULL, encoding TEXT NOT NULL,
     generation INTEGER NOT NULL, size INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, inode INTEGER NOT NULL,
-    read_at_ns INTEGER NOT NULL, bytes_hash BLOB,
-    header TEXT, header_problem TEXT, code TEXT, reason TEXT,
-    row_count INTEGER NOT NULL, first_time INTEGER, newest INTEGER, content BLOB,
+    read_at_ns INTEGER NOT NULL, bytes_hash BLOB, family BLOB,
+    session_id TEXT, created_at INTEGER, is_seeded INTEGER, delegation_depth INTEGER, cwd TEXT,
+    parent_session TEXT, origin TEXT, agent_preset TEXT, problem TEXT, reason TEXT,
+    failure_code TEXT, failure TEXT,
+    row_count INTEGER NOT NULL, oldest INTEGER, newest INTEGER, content BLOB NOT NULL,
     UNIQUE(project, directory)
 );
 CREATE TABLE row_times(log INTEGER PRIMARY KEY, times BLOB NOT NULL);
@@ -72,8 +74,18 @@ CREATE VIRTUAL TABLE fts USING fts5(text, content='', columnsize=0, tokenize='un
 """
 
 OUR_TABLES: Final = frozenset(
-    ("meta", "logs", "row_times", "docs", "texts", "directories", "fts")
-    + ("fts_data", "fts_idx", "fts_config")
+    [
+        "meta",
+        "logs",
+        "row_times",
+        "docs",
+        "texts",
+        "directories",
+        "fts",
+        "fts_data",
+        "fts_idx",
+        "fts_config",
+    ]
 )
 
 

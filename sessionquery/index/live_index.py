@@ -1,0 +1,133 @@
+"""The in-memory index of live sessions, beside the one of the store."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from array import array
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from sessionquery.discovery import FoundLog, LogRevision
+from sessionquery.documents import PayloadError, event_text
+from sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
+from sessionquery.index.catalog import IndexedLog
+from sessionquery.index.cursors import pack_document, session_digest
+from sessionquery.index.database import IndexDatabase, open_memory
+from sessionquery.index.location import MEMORY, locate_index
+from sessionquery.index.phrase import searchable
+from sessionquery.index.scanning import HASH_BYTES, tools_json
+from sessionquery.index.schema import SEQ_BITS, SURFACE_NUMBERS, TYPE_NUMBERS
+from sessionquery.index.tools import ToolNames
+from sessionquery.index.writer import IndexWriter, NewDocument, begin_writing
+from sessionquery.live import LiveSession, LiveSessions
+from sessionquery.logfile import LoadedLog
+
+_NOWHERE: Final = LogRevision(0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    log: IndexedLog
+    revision: tuple[int, int]
+
+
+class LiveIndex:
+    """Follows a `LiveSessions` source. One thread at a time."""
+
+    def __init__(self, live: LiveSessions) -> None:
+        self._live = live
+        self._known: dict[str, _Known] = {}
+        self._database: IndexDatabase | None = None
+
+    def synchronize(self) -> dict[str, IndexedLog]:
+        """Take in what changed and return the live sessions by id."""
+        sessions = {session.header.id: session for session in self._live.all()}
+        if not sessions and not self._known:
+            return {}
+        writer = IndexWriter(self.connection, partial(begin_writing, self.connection))
+        for session_id in self._known.keys() - sessions.keys():
+            writer.remove_log(self._known.pop(session_id).log.id)
+        for session_id, session in sessions.items():
+            revision = session.revision
+            known = self._known.get(session_id)
+            if known is None or known.revision != revision:
+                self._known[session_id] = self._take(writer, session, known)
+        writer.commit()
+        return {session_id: known.log for session_id, known in self._known.items()}
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        if self._database is None:
+            self._database = open_memory(locate_index("", MEMORY))
+        return self._database.connection
+
+    def close(self) -> None:
+        database, self._database = self._database, None
+        self._known.clear()
+        if database is not None:
+            database.close()
+
+    def _take(self, writer: IndexWriter, session: LiveSession, known: _Known | None) -> _Known:
+        snapshot = session.snapshot()
+        replaced_session = known is not None and known.revision[0] != session.identity
+        if known is not None and replaced_session:
+            writer.remove_log(known.log.id)
+            known = None
+        log_id = session.identity
+        documents, packed = _documents(log_id, snapshot)
+        times = array("q", (event["time"] for event in snapshot.events))
+        log = IndexedLog(
+            id=log_id,
+            found=FoundLog("", session.header.id, "", "plain", _NOWHERE),
+            read_at_ns=0,
+            bytes_hash=None,
+            family=None,
+            header=session.header,
+            failure=None,
+            row_count=snapshot.row_count,
+            oldest=min(times, default=None),
+            newest=max(times, default=None),
+            content=session_digest(session.header, snapshot.row_count, packed),
+        )
+        writer.start_log(log_id, replaces=known is not None)
+        writer.add_documents(documents)
+        writer.finish_log(log, times)
+        return _Known(log, (session.identity, snapshot.row_count))
+
+
+def _documents(log_id: int, snapshot: LoadedLog) -> tuple[list[NewDocument], bytearray]:
+    documents: list[NewDocument] = []
+    packed = bytearray()
+    names = ToolNames()
+    for event, surface in zip(snapshot.events, snapshot.surfaces, strict=True):
+        try:
+            text = searchable(event_text(event))
+        except PayloadError as error:
+            raise SessionQueryError(
+                f"The live session {snapshot.header.id!r} cannot be searched: {error}.",
+                code=PERSISTENCE_FAILED,
+            ) from error
+        if not text:
+            continue
+        seq, when = event["seq"], event["time"]
+        number = TYPE_NUMBERS[event["type"]]
+        digest = hashlib.blake2b(text.encode("utf-8"), digest_size=HASH_BYTES).digest()
+        packed += pack_document(seq, number, when, digest)
+        replacer = snapshot.replaced_by.get(seq)
+        documents.append(
+            NewDocument(
+                log_id << SEQ_BITS | seq,
+                number,
+                SURFACE_NUMBERS[surface],
+                when,
+                len(text),
+                0,
+                None if replacer is None else snapshot.events[replacer]["time"],
+                digest,
+                tools_json(names.of(event)),
+                text,
+            )
+        )
+    return documents, packed
