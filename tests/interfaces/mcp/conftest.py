@@ -1,0 +1,209 @@
+"""Servers in memory and as processes, on private copies of the sample home; a scripted model."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interfaces.mcp.server import MemoryServer
+from interfaces.mcp.sets import tool_sets
+from runtime.config import LoadedConfig, load
+
+ROOT = Path(__file__).resolve().parents[3]
+TIDEPOOL = "/home/mira/code/tidepool"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@dataclass
+class Place:
+    """One user: a DSH home, a configuration file and a cache of its own."""
+
+    folder: Path
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "dsh-home"
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "config.toml"
+
+    def load(self) -> LoadedConfig:
+        overrides = [
+            f"store.home={self.home}",
+            f"index.path={self.folder / 'index.sqlite3'}",
+        ]
+        return load(
+            config_path=self.config,
+            overrides=overrides,
+            environ={},
+            site_path=self.folder / "no-site.toml",
+        )
+
+    def server(
+        self, *sets: str, cwd: str | None = None, session_id: str | None = None
+    ) -> MemoryServer:
+        return MemoryServer(
+            self.load, tool_sets(sets or ("memory",), cwd=cwd, session_id=session_id)
+        )
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        kept = ("PATH", "LANG", "VIRTUAL_ENV", "PYTHONPATH", "COVERAGE_PROCESS_START")
+        environment = {name: os.environ[name] for name in kept if name in os.environ}
+        return {
+            **environment,
+            "HOME": str(self.folder),
+            "DSH_HOME": str(self.home),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "XDG_CONFIG_HOME": str(self.folder / "xdg-config"),
+            "XDG_RUNTIME_DIR": str(self.folder),
+            "PYTHONUTF8": "1",
+            **changes,
+        }
+
+    def command(self, *words: str) -> list[str]:
+        return [
+            sys.executable,
+            "-m",
+            "interfaces.cli",
+            "mcp",
+            "--config",
+            str(self.config),
+            *words,
+        ]
+
+    def start(self, command: Sequence[str], **changes: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.environment(**changes),
+            cwd=self.folder,
+        )
+
+
+@pytest.fixture
+def make_place(tmp_path: Path) -> Callable[[str], Place]:
+    def make(name: str) -> Place:
+        place = Place(tmp_path / name)
+        place.folder.mkdir()
+        shutil.copytree(ROOT / "examples" / "sample-home", place.home)
+        return place
+
+    return make
+
+
+@pytest.fixture
+def place(make_place: Callable[[str], Place]) -> Place:
+    return make_place("user")
+
+
+@dataclass
+class LineClient:
+    """A client that speaks lines to a server process, without the SDK between."""
+
+    process: subprocess.Popen[bytes]
+
+    def send(self, message: Any) -> None:
+        line = message if isinstance(message, bytes) else json.dumps(message).encode()
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def receive(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the server closed its output"
+        return json.loads(line)
+
+    def request(self, number: int, method: str, **params: Any) -> Any:
+        self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        while True:
+            answer = self.receive()
+            if answer.get("id") == number:
+                return answer
+
+    def initialize(self) -> Any:
+        answer = self.request(
+            0,
+            "initialize",
+            protocolVersion="2025-06-18",
+            capabilities={},
+            clientInfo={"name": "test", "version": "1"},
+        )
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
+
+    def call(self, number: int, name: str, **arguments: Any) -> Any:
+        return self.request(number, "tools/call", name=name, arguments=arguments)["result"]
+
+
+@pytest.fixture
+def line_client(place: Place) -> Iterator[Callable[..., LineClient]]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def connect(*words: str, command: Sequence[str] | None = None, **changes: str) -> LineClient:
+        process = place.start(command or place.command(*words), **changes)
+        started.append(process)
+        return LineClient(process)
+
+    yield connect
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@dataclass
+class HangingModel:
+    """A loopback model server that accepts a scoring request and does not answer it."""
+
+    server: ThreadingHTTPServer
+    asked: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    def settings(self) -> str:
+        return f'[jev]\nenabled = true\ncontext_window = 8192\nbase_url = "{self.url}"\n'
+
+
+@pytest.fixture
+def hanging_model() -> Iterator[HangingModel]:
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            model.asked.set()
+            self.connection.settimeout(30)
+            if self.connection.recv(1) == b"":  # the client closed the connection
+                model.left.set()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    model = HangingModel(server)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield model
+    server.shutdown()
+    server.server_close()
+    thread.join()
