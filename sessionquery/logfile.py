@@ -346,6 +346,7 @@ class EventStream:
 
         accept = self.rules.accept
         seq = last_time = 0
+        failure: BodyError | None = None
         rows = migrated_rows(
             parse_json(self._header_line),
             self._lines(),
@@ -353,7 +354,14 @@ class EventStream:
         )
         try:
             for row in rows:
-                accept(row)
+                if failure is not None:
+                    continue
+                try:
+                    accept(row)
+                except BodyError as error:
+                    # What the decoding of later rows finds wrong counts before it.
+                    failure = error
+                    continue
                 last_time = row["time"]
                 seq += 1
                 yield row
@@ -363,6 +371,8 @@ class EventStream:
             raise SessionQueryError(
                 f"The session log {self._path}: {error.message}", code=error.code, hint=error.hint
             ) from error
+        if failure is not None:
+            raise failure
         self.rules.finish()
         self.row_count = seq
         yield from self._closing_events(seq, last_time)
