@@ -137,14 +137,12 @@ class _Calls:
     async def status(self, request: Request) -> Response:
         from pipeline.status import collect_status
 
-        from pipeline.render import render_status
-
         try:
             loaded = await _in_thread(self._source.load)
             facts: dict[str, Any] = await collect_status(loaded, check=False)
         except DshMemoryError as error:
             return JSONResponse({"error": error.to_json()}, status_code=422)
-        return JSONResponse({"status": facts, "text": render_status(facts)})
+        return JSONResponse({"status": facts})
 
 
 async def _with_draft(

@@ -23,6 +23,17 @@ export class Draft {
     this.#entries.clear();
   }
 
+  snapshot() {
+    return new Map(this.#entries);
+  }
+
+  // Forget what was saved, but not what was edited again while the save was under way.
+  settle(saved) {
+    for (const [key, entry] of saved) {
+      if (this.#entries.get(key) === entry) this.#entries.delete(key);
+    }
+  }
+
   forget(key) {
     this.#entries.delete(key);
   }

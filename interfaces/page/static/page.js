@@ -2,11 +2,11 @@
 
 import { get, openSession, post, Refused, ServerGone } from "./api.js";
 import { commandsOf } from "./commands.js";
-import { button, byId, element } from "./dom.js";
+import { button, byId, element, filled } from "./dom.js";
 import { Draft } from "./draft.js";
 import { buildField, focusField, updateField } from "./fields.js";
 import { buildFile, buildFindings, buildNotice, buildStatus, languageButtons, markLanguage } from "./panels.js";
-import { chooseLanguage, count, languageTag, reason, text } from "./texts.js";
+import { chooseLanguage, count, languageTag, text } from "./texts.js";
 
 const CHECKS = { jev: "endpoint", obsidian: "vault" };
 const LOOK_EVERY_MS = 5000;
@@ -89,10 +89,11 @@ async function save() {
   judging += 1;
   saving = true;
   event = null;
+  const sent = draft.snapshot();
   showState();
   try {
     form = await post("save", draftBody());
-    draft.clear();
+    draft.settle(sent);
     problems = {};
     outdated = false;
     event = { tone: "ok", title: "notice_saved", lines: ["notice_saved_detail"], buttons: [["close", closeEvent]] };
@@ -142,8 +143,8 @@ function conflict(title, detail, code) {
     lines: [detail],
     code,
     buttons: [
-      ["keep_draft", () => reload(true)],
-      ["drop_draft", () => reload(false)],
+      ["keep_draft", () => reload()],
+      ["drop_draft", () => reload({ drop: true })],
     ],
   };
 }
@@ -158,13 +159,12 @@ function closeEvent() {
 }
 
 // Read the file again: on demand, or by itself when there is no draft to disturb.
-async function reload(keepDraft) {
+async function reload({ drop = false } = {}) {
   try {
-    const fresh = await get("form");
-    form = fresh;
+    form = await get("form");
     outdated = false;
     event = null;
-    if (!keepDraft) draft.clear();
+    if (drop) draft.clear();
     problems = {};
     if (draft.size > 0) {
       event = { tone: "warn", title: "notice_rebased", lines: ["notice_rebased_detail"] };
@@ -182,7 +182,7 @@ async function discard() {
   problems = {};
   judging += 1;
   clearTimeout(timer);
-  await reload(false);
+  await reload({ drop: true });
 }
 
 function stageInherited() {
@@ -199,11 +199,12 @@ function stageInherited() {
 // Notice by looking that the server stopped, or that someone else wrote the file.
 async function look() {
   if (form === null || gone || saving || document.visibilityState !== "visible") return;
+  const seen = form;
   try {
     const { revision } = await get("revision");
-    if (saving || revision === form.revision) return;
+    if (saving || form !== seen || revision === form.revision) return;
     if (draft.size === 0) {
-      await reload(false);
+      await reload();
     } else if (!outdated) {
       outdated = true;
       event = conflict("notice_changed", "notice_changed_detail", null);
@@ -236,7 +237,7 @@ async function check(group) {
 
 async function readStatus() {
   try {
-    status = { text: (await get("status")).text };
+    status = { facts: (await get("status")).status };
   } catch (error) {
     if (error instanceof Refused && error.status === 422) status = { error: error.error.message };
     else failed(error);
@@ -360,10 +361,11 @@ function showStatus() {
   const place = byId("status");
   place.hidden = status === null;
   if (status === null) return;
-  const words = "error" in status ? text("status_failed").replace("{reason}", status.error) : status.text;
   place.replaceChildren(
     groupHead("status", button(text("refresh"), readStatus, { id: "refresh" })),
-    element("div", { class: "facts-table" }, buildStatus(words)),
+    ...("error" in status
+      ? [element("p", { class: "status-failed" }, ...filled(text("status_failed"), { reason: status.error }))]
+      : buildStatus(status.facts)),
   );
 }
 

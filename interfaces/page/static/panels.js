@@ -77,8 +77,58 @@ export function buildFindings(kind, findings, subject) {
   ];
 }
 
-export function buildStatus(answer) {
-  return element("pre", { lang: "en", tabindex: "0", "aria-label": text("group_status") }, answer);
+// The status value as it comes: a block for each of its parts, a line for each fact. The settings
+// are left out, because the page shows them above.
+export function buildStatus(facts) {
+  const general = {};
+  const blocks = [];
+  for (const [name, value] of Object.entries(facts)) {
+    if (name === "settings") continue;
+    if (isMapping(value)) blocks.push([name, value]);
+    else general[name] = value;
+  }
+  return [["general", general], ...blocks].map(([name, values]) =>
+    element(
+      "div",
+      { class: "facts-block" },
+      element("h3", {}, named(name)),
+      element(
+        "dl",
+        {},
+        ...lines(values).map(([path, value]) =>
+          element(
+            "div",
+            { class: path.at(-1) === "problem" ? "bad" : null },
+            element("dt", {}, path.map(named).join(" · ")),
+            element("dd", {}, isolated(value)),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function lines(value, path = []) {
+  return Object.entries(value).flatMap(([name, item]) => {
+    if (isMapping(item)) return lines(item, [...path, name]);
+    if (Array.isArray(item)) return item.map((part) => [[...path, name], plain(part)]);
+    return [[[...path, name], plain(item)]];
+  });
+}
+
+function plain(value) {
+  if (value === null) return text("unset");
+  if (typeof value === "boolean") return text(value ? "yes" : "no");
+  if (isMapping(value)) return lines(value).map(([path, item]) => `${path.map(named).join(" ")} ${item}`).join(", ");
+  return String(value);
+}
+
+function named(name) {
+  return has(`status_${name}`) ? text(`status_${name}`) : name.replaceAll("_", " ");
+}
+
+function isMapping(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function languageButtons(choose) {

@@ -126,6 +126,19 @@ export default {
   leave: "You have unsaved edits.",
   status_failed: "Status cannot be told: {reason}",
 
+  yes: "yes",
+  no: "no",
+  status_general: "Program",
+  status_version: "dsh-memory",
+  status_verified_with_dsh: "verified with DSH",
+  status_documents_pin_dsh: "documents describe DSH",
+  status_configuration: "Configuration",
+  status_store: "Store",
+  status_index: "Index",
+  status_jev: "Local Jev",
+  status_obsidian: "Obsidian",
+  status_user_file: "this user’s file",
+
   labels: {
     "store.home": "DSH home",
     "store.unreadable": "Unreadable sessions",
