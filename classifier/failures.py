@@ -123,7 +123,7 @@ def _not_found(where: str, model: str, said: str, text: str, kind: str, is_json:
             errors.JEV_SERVER_TOO_OLD,
             f"{where} has no System One endpoint; the server is too old{said}.",
         )
-    if kind == "detail" or (kind and "model" not in text.lower()):
+    if kind and "model" not in text.lower():
         return JevError(errors.JEV_NO_ENDPOINT, f"{where} has no System One endpoint{said}.")
     return JevError(errors.JEV_MODEL_MISSING, f"{where} does not have the model {model}{said}.")
 

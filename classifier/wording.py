@@ -31,7 +31,7 @@ _PART = re.compile(r"Excerpt part [1-9][0-9]*/[1-9][0-9]*: ")
 
 def state(question: str) -> dict[str, str]:
     """Return the request's `state` for a complete question."""
-    return {"task": TASK, "question": question}
+    return {"question": question, "task": TASK}
 
 
 def instructions(segment: str, part: int, parts: int) -> str:
