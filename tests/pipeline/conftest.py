@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import tarfile
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -232,3 +235,97 @@ def said() -> Callable[..., dict[str, Any]]:
         return {"seq": seq, "type": "user/message", "time": seq + 100, "data": data}
 
     return make
+
+
+class PlainHome:
+    """Writes small session logs of generation 4 into a home of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._created = 1_796_200_000_000
+
+    def add(self, session_id: str, *rows: dict[str, Any], cwd: str = "/w", **header: Any) -> Path:
+        """Write one finished turn that holds `rows`; returns the log."""
+        self._created += 1000
+        head = {
+            "type": "session",
+            "version": 4,
+            "id": session_id,
+            "createdAt": self._created,
+            "cwd": cwd,
+            "isSeeded": False,
+            "delegationDepth": 0,
+        } | header
+        events = [
+            {"type": "turn/start", "data": {"turn": 1}},
+            {"type": "step/start", "data": {"turn": 1, "step": 1}},
+            *rows,
+            {"type": "step/end", "data": {"turn": 1, "step": 1}},
+            {"type": "turn/end", "data": {"turn": 1, "reason": {"kind": "completed"}}},
+        ]
+        numbered = [
+            {**event, "seq": seq, "time": self._created + seq} for seq, event in enumerate(events)
+        ]
+        project = "--" + cwd.strip("/").replace("/", "-") + "--"
+        folder = self.path / "sessions" / project / session_id
+        folder.mkdir(parents=True)
+        log = folder / "session.v4.jsonl"
+        log.write_text("".join(json.dumps(line) + "\n" for line in [head, *numbered]))
+        return log
+
+    @staticmethod
+    def user(text: str) -> dict[str, Any]:
+        message = {
+            "content": [{"type": "text", "text": text}],
+            "source": {"kind": "user"},
+            "role": "user",
+            "id": "u-" + text[:20],
+        }
+        return {"type": "user/message", "data": message, "surfaceOp": "append"}
+
+    @staticmethod
+    def call(tool: str, arguments: str, answer: str) -> tuple[dict[str, Any], ...]:
+        """An assistant message that is nothing but one call, the call, and its result."""
+        place = {"turn": 1, "step": 1}
+        block = {"type": "tool-call", "id": "c1", "name": tool, "arguments": arguments}
+        asked = {"role": "assistant", "content": [block], "source": {"kind": "model"}, "id": "a1"}
+        said = {
+            "role": "tool",
+            "toolCallId": "c1",
+            "isError": False,
+            "content": [{"type": "text", "text": answer}],
+            "source": {"kind": "tool", "callId": "c1"},
+            "id": "r1",
+        }
+        call = {"callId": "c1", "name": tool, "arguments": arguments}
+        return (
+            {
+                "type": "assistant/message",
+                "data": {**place, "message": asked, "usage": {}, "stream": []},
+                "surfaceOp": "append",
+            },
+            {"type": "tool/call", "data": {**place, **call}},
+            {
+                "type": "tool/result",
+                "data": {**place, "message": said},
+                "surfaceOp": "append",
+            },
+        )
+
+
+@pytest.fixture
+def plain_home(tmp_path: Path) -> PlainHome:
+    return PlainHome(tmp_path / "home")
+
+
+@pytest.fixture
+def recorded_home(tmp_path: Path) -> Callable[[str], Path]:
+    """Unpack a recorded home by its letter."""
+
+    def unpack(letter: str) -> Path:
+        data = Path(__file__).parent.parent / "data"
+        with tarfile.open(data / "homes" / f"home-{letter}.tar.gz") as archive:
+            archive.extractall(tmp_path, filter="data")
+        return tmp_path / f"home-{letter}"
+
+    return unpack
