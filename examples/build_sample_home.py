@@ -121,12 +121,12 @@ class SessionWriter:
             self.add("session/title", fallback)
             self.titled = True
 
-    def tool(self, step: int, name: str, arguments: Row, output: str, *, failed: bool = False) -> None:
+    def tool(
+        self, step: int, name: str, arguments: Row, output: str, *, failed: bool = False
+    ) -> None:
         call = f"call_{len(self.rows)}"
         packed = json.dumps(arguments, ensure_ascii=False)
-        self.assistant(
-            step, [{"type": "tool-call", "id": call, "name": name, "arguments": packed}]
-        )
+        self.assistant(step, [{"type": "tool-call", "id": call, "name": name, "arguments": packed}])
         where = {"turn": self.turns, "step": step}
         at = self.add("tool/call", {**where, "callId": call, "name": name, "arguments": packed})
         message = {
@@ -197,7 +197,10 @@ class SessionWriter:
         folder.mkdir(parents=True)
         compressor = zstandard.ZstdCompressor(level=9, write_checksum=True)
         with (folder / "session.v4.jsonl.zstd").open("wb") as log:
-            for batch in ([self.header], *(self.rows[i : i + 8] for i in range(0, len(self.rows), 8))):
+            for batch in (
+                [self.header],
+                *(self.rows[i : i + 8] for i in range(0, len(self.rows), 8)),
+            ):
                 log.write(compressor.compress("".join(map(line, batch)).encode()))
         (folder / "session.lock").touch()
 
@@ -268,7 +271,13 @@ def sessions() -> list[SessionWriter]:
     )
     pool.add("step/end", {"turn": 1, "step": 1})
     pool.add("step/start", {"turn": 1, "step": 2})
-    pool.tool(2, "bash", {"command": "psql -c 'show max_connections'"}, "psql: command not found", failed=True)
+    pool.tool(
+        2,
+        "bash",
+        {"command": "psql -c 'show max_connections'"},
+        "psql: command not found",
+        failed=True,
+    )
     pool.add("step/end", {"turn": 1, "step": 2})
     pool.add("step/start", {"turn": 1, "step": 3})
     pool.assistant(
@@ -287,11 +296,19 @@ def sessions() -> list[SessionWriter]:
     long_talk.turn(
         "Today we move the old readings over. Prepare the migration.",
         "The migration copies 90 million rows from the SQLite prototype in batches of 50 000 and checks the count of each day afterwards.",
-        ("bash", {"command": "python tools/migrate.py --dry-run"}, "dry run: 90 214 551 rows in 1 805 batches"),
+        (
+            "bash",
+            {"command": "python tools/migrate.py --dry-run"},
+            "dry run: 90 214 551 rows in 1 805 batches",
+        ),
     ).turn(
         "Go ahead.",
         "Done in 47 minutes. Three days had duplicate readings from gauge 117; I kept the later reading of each pair.",
-        ("bash", {"command": "python tools/migrate.py"}, "copied 90 214 551 rows, 3 days with duplicates"),
+        (
+            "bash",
+            {"command": "python tools/migrate.py"},
+            "copied 90 214 551 rows, 3 days with duplicates",
+        ),
     ).compact(
         "The old SQLite readings (90 million rows) were migrated to TimescaleDB in 47 minutes. Gauge 117 had duplicates on three days; the later reading of each pair was kept."
     ).turn(
@@ -383,7 +400,9 @@ def sessions() -> list[SessionWriter]:
     found.append(reading)
 
     loose = SessionWriter("scratch-0001", 17, None)
-    loose.turn("What is the plural of index?", "Both indexes and indices are correct; for a book, indexes.")
+    loose.turn(
+        "What is the plural of index?", "Both indexes and indices are correct; for a book, indexes."
+    )
     found.append(loose)
     return found
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 HOME = HERE / "sample-home"
@@ -39,44 +39,40 @@ def main() -> int:
                 f"obsidian.vault_path={vault}",
                 f"index.path={Path(scratch) / 'index.sqlite3'}",
             ]
-            common = ["--home", str(HOME), "--jev", "--obsidian", "--question", QUESTION]
-            common += [part for value in settings for part in ("--set", value)]
+            arguments = ["--home", str(HOME), "--jev", "--obsidian", "--question", QUESTION]
+            arguments += [part for value in settings for part in ("--set", value)]
             say(f'memory-search {PHRASE} --question "{QUESTION}"')
-            search = memory("search", *common, PHRASE)
-            say("memory-review: the same page, what the model filtered out")
-            review = memory("review", *common, PHRASE)
+            search = memory("search", vault, *arguments, PHRASE)
+            say("memory-review of the same page: what the model filtered out")
+            review = memory("review", vault, *arguments, PHRASE)
         problems = check(search, review, vault)
         if problems:
             return complain("\n".join(problems))
-        notes = sorted(path.name for path in vault.iterdir())
-        say(f"Both pages are notes in the (throw-away) vault: {', '.join(notes)}")
+    say("Done. The vault, its two notes and the index were in a throw-away directory.")
     return 0
 
 
-def memory(command: str, *arguments: str) -> dict[str, object]:
-    """Show what a person would see, then return the same request's page as data."""
-    environment = {**os.environ, "PYTHONUTF8": "1"}
-    base = [sys.executable, "-m", "interfaces.cli", command]
-    person = subprocess.run([*base, *arguments], env=environment, check=False)
-    if person.returncode:
-        raise SystemExit(person.returncode)
-    data = subprocess.run(
-        [*base, "--json", *arguments, "--no-obsidian"],
-        env=environment,
-        check=True,
-        stdout=subprocess.PIPE,
+def memory(command: str, vault: Path, *arguments: str) -> dict[str, Any]:
+    """Show what a person would see, and return the page that the new note holds."""
+    known = set(vault.iterdir())
+    done = subprocess.run(
+        [sys.executable, "-m", "interfaces.cli", command, *arguments], check=False
     )
-    page = json.loads(data.stdout)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    (note,) = set(vault.iterdir()) - known
+    fenced = re.findall(r"^(`{3,})json\n(.*?)\n\1$", note.read_text("utf-8"), re.M | re.S)
+    page: dict[str, Any] = json.loads(fenced[-1][1])
     jev = page["jev"]
     print(f"\n  -> kept {jev['kept']}, filtered {jev['filtered']} of {jev['reviewed']} hits")
-    return dict(page)
+    return page
 
 
-def check(search: dict[str, object], review: dict[str, object], vault: Path) -> list[str]:
+def check(search: dict[str, Any], review: dict[str, Any], vault: Path) -> list[str]:
     """Return what is wrong; an empty list means that the demonstration showed what it claims."""
     problems = []
-    kept = {hit["session_id"] for hit in search["results"]}  # type: ignore[attr-defined]
-    filtered = {hit["session_id"] for hit in review["results"]}  # type: ignore[attr-defined]
+    kept = {hit["session_id"] for hit in search["results"]}
+    filtered = {hit["session_id"] for hit in review["results"]}
     if "tp-0002-storage-decision" not in kept:
         problems.append("The session with the decision was not kept.")
     if not filtered:
