@@ -1,8 +1,7 @@
-"""Rules over the events of one log: turns, steps, tool calls, compactions, surface, titles.
+"""Rules over the events of one log: turns, steps, tool calls, surface, titles, seeds.
 
 `BodyRules` sees the events in order and remembers only what later events are checked against. It
-also folds the surface (which events are the model's current history). Payloads of log-only events
-are otherwise not checked.
+also folds the surface (which events are the model's current history).
 """
 
 from __future__ import annotations
@@ -11,24 +10,38 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from sessionquery.chainrules import (
+    CompactionRules,
+    DispatchRules,
+    RetryRules,
+    check_shadowed,
+    same_number,
+)
 from sessionquery.jstext import is_count
+from sessionquery.messagerules import (
+    BodyError,
+    check_catalog,
+    check_message,
+    check_message_list,
+    check_request_header,
+    check_tool_message,
+    is_name,
+    is_not_started_repair,
+    require,
+)
 from sessionquery.model import Event
+from sessionquery.paths import CURRENT_GENERATION
 from sessionquery.rows import KNOWN_TYPES, SURFACE_TYPES
 
-_ROLES: Final = {
-    "system/message": "system",
-    "developer/message": "developer",
-    "user/message": "user",
-    "assistant/message": "assistant",
-    "tool/result": "tool",
-}
+__all__ = ["CURRENT", "LOG_ONLY", "SHADOWED", "BodyError", "BodyRules", "SurfaceError"]
+
 _LOG_ONLY_TYPES: Final = KNOWN_TYPES - SURFACE_TYPES
 
 LOG_ONLY, CURRENT, SHADOWED = 0, 1, 2
 
 
-class BodyError(ValueError):
-    """The events cannot be a session: the log is corrupt."""
+class SurfaceError(BodyError):
+    """A replacement changes what it must not; exact reads have a code of their own for it."""
 
 
 @dataclass(slots=True)
@@ -42,18 +55,11 @@ class ToolCallState:
     answered: bool = False
 
 
-@dataclass(slots=True)
-class _Compaction:
-    id: Any
-    turn: Any
-    summary: Event | None = None
-    replaced: bool = False
-
-
 class BodyRules:
     """The state of a log after the events seen so far.
 
     Args:
+        session_id: Of the header.
         is_seeded: Of the header; a seeded log must have an ``inherited`` marker, another none.
 
     Attributes:
@@ -64,73 +70,103 @@ class BodyRules:
         inherited_event_count: Number of the last ``inherited`` marker, 0 without one.
     """
 
-    def __init__(self, *, is_seeded: bool) -> None:
+    def __init__(self, *, session_id: str, is_seeded: bool) -> None:
         self.open_turn = 0
         self.open_step = 0
         self.surface: list[int] = []
         self.replaced_by: dict[int, int] = {}
         self.inherited_event_count = 0
+        self._session_id = session_id
         self._is_seeded = is_seeded
         self._marked = False
         self._last_turn = 0
         self._last_step = 0
         self._head: int | None = None
         self._calls: dict[str, ToolCallState] = {}
+        self._results: dict[int, tuple[Any, Any, str]] = {}
         self._commands: set[str] = set()
+        self._summaries: set[int] = set()
         self._people: set[int] = set()
-        self._compaction: _Compaction | None = None
+        self._request_headers: set[int] = set()
+        self._catalog: set[str] = set()
+        self._foreign_delivery: int | None = None
+        self._compaction = CompactionRules()
+        self._retries = RetryRules()
+        self._dispatches = DispatchRules()
         self._checks: dict[str, Callable[[Event, Any], None]] = {
             "turn/start": self._turn_start,
             "turn/end": self._turn_end,
             "step/start": self._step_start,
             "step/end": self._step_end,
             "system/message": self._system_message,
-            "developer/message": self._surface_event,
+            "developer/message": self._developer_message,
             "user/message": self._user_message,
             "assistant/message": self._assistant_message,
             "assistant/attempt": self._in_step,
             "tool/call": self._tool_call,
             "tool/result": self._tool_result,
-            "request/header": self._in_turn,
-            "request/context": self._in_turn,
-            "tool/ptc-dispatch": self._in_turn,
-            "tool/ptc-dispatch-start": self._in_turn,
+            "tool/ptc-dispatch": self._dispatch_end,
+            "tool/ptc-dispatch-start": self._dispatch_start,
+            "request/header": self._request_header,
+            "request/context": self._request_context,
+            "llm/retry": self._retry,
+            "llm/retry-started": self._retry_started,
             "command/run": self._command_run,
             "command/done": self._command_done,
             "compaction/start": self._compaction_start,
             "compaction/summary": self._compaction_summary,
+            "compaction/prune": self._compaction_prune,
             "compaction/end": self._compaction_end,
             "session/title": self._title,
+            "session/title-llm-request": self._title_request,
             "session/end-seed": self._end_seed,
+            "session-log-deepseek/delivery-accepted": self._delivery,
+            "agent/inbox/spliced": self._spliced,
+            "subagent/catalog": self._catalog_entry,
         }
 
     def accept(self, event: Event) -> None:
         """Check the next event and take it into the state.
 
         Args:
-            event: With a normalized envelope (`rows.normalize_row`) and a known or ignorable type.
+            event: With a normalized envelope (`rows.normalize_row`). A type that is not known is
+                log-only.
 
         Raises:
             BodyError: The event contradicts the earlier ones.
         """
         kind = event["type"]
+        if len(event) > 4 and kind in _LOG_ONLY_TYPES:
+            self._no_surface_keys(event)
         check = self._checks.get(kind)
+        if check is None:
+            return
         try:
-            if len(event) > 4 and kind in _LOG_ONLY_TYPES:
-                self._no_surface_keys(event)
-            if check is not None:
-                check(event, event["data"])
+            check(event, event["data"])
         except (AttributeError, KeyError, TypeError, IndexError) as error:
             raise BodyError(f"{_place(event)} has a payload of the wrong shape") from error
+        except SurfaceError as error:
+            raise SurfaceError(f"{_place(event)} {error}") from None
+        except BodyError as error:
+            raise BodyError(f"{_place(event)} {error}") from None
+
+    def accept_closing(self, event: Event) -> None:
+        """Take a row of `closing.closing_rows` into the surface; it is right by construction."""
+        if event["type"] in SURFACE_TYPES:
+            self.surface.append(event["seq"])
 
     def finish(self) -> None:
         """Check what can only be known at the end of the log.
 
         Raises:
-            BodyError: The seed marker does not agree with the header.
+            BodyError: The seed marker does not agree with the header, or the session's own part
+                says that another session was delivered.
         """
         if self._is_seeded and not self._marked:
             raise BodyError("the header says seeded, but there is no inherited end-seed marker")
+        foreign = self._foreign_delivery
+        if foreign is not None and (not self._marked or foreign > self.inherited_event_count):
+            raise BodyError(f"event {foreign} marks the delivery of another session")
 
     def unanswered_calls(self) -> Iterator[ToolCallState]:
         """Yield the open step's tool calls without a result, in order of appearance."""
@@ -148,19 +184,17 @@ class BodyRules:
     # turns and steps
 
     def _turn_start(self, event: Event, data: Any) -> None:
-        if self._compaction is not None:
-            raise BodyError(f"{_place(event)} crosses an open compaction")
-        if self.open_turn or not _same(data["turn"], self._last_turn + 1):
-            raise BodyError(f"{_place(event)} does not open turn {self._last_turn + 1}")
+        require(not self._compaction.is_open, "crosses an open compaction")
+        if self.open_turn or not same_number(data["turn"], self._last_turn + 1):
+            raise BodyError(f"does not open turn {self._last_turn + 1}")
         self.open_turn = self._last_turn = self._last_turn + 1
         self._last_step = 0
         self._calls = {}
 
     def _turn_end(self, event: Event, data: Any) -> None:
-        if self._compaction is not None:
-            raise BodyError(f"{_place(event)} crosses an open compaction")
-        if not self.open_turn or self.open_step or not _same(data["turn"], self.open_turn):
-            raise BodyError(f"{_place(event)} does not end the open turn")
+        require(not self._compaction.is_open, "crosses an open compaction")
+        if not self.open_turn or self.open_step or not same_number(data["turn"], self.open_turn):
+            raise BodyError("does not end the open turn")
         self.open_turn = 0
         self._calls = {}
 
@@ -168,32 +202,30 @@ class BodyRules:
         if (
             not self.open_turn
             or self.open_step
-            or not _same(data["turn"], self.open_turn)
-            or not _same(data["step"], self._last_step + 1)
+            or not same_number(data["turn"], self.open_turn)
+            or not same_number(data["step"], self._last_step + 1)
         ):
-            raise BodyError(f"{_place(event)} does not open the next step of the open turn")
+            raise BodyError("does not open the next step of the open turn")
         self.open_step = self._last_step = self._last_step + 1
         self._calls = {}
 
     def _step_end(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
         for call in self._calls.values():
-            if not call.answered:
-                raise BodyError(f"{_place(event)} ends a step with tool call {call.id!r} open")
+            require(call.answered, f"ends a step with tool call {call.id!r} open")
         self.open_step = 0
         self._calls = {}
 
     def _in_step(self, event: Event, data: Any) -> None:
         if (
             not self.open_step
-            or not _same(data["turn"], self.open_turn)
-            or not _same(data["step"], self.open_step)
+            or not same_number(data["turn"], self.open_turn)
+            or not same_number(data["step"], self.open_step)
         ):
-            raise BodyError(f"{_place(event)} does not belong to the open turn and step")
+            raise BodyError("does not belong to the open turn and step")
 
-    def _in_turn(self, event: Event, data: Any) -> None:
-        if not self.open_turn:
-            raise BodyError(f"{_place(event)} stands outside of any turn")
+    def _in_turn(self) -> None:
+        require(self.open_turn > 0, "stands outside of any turn")
 
     # surface
 
@@ -201,70 +233,88 @@ class BodyRules:
         if "surfaceOp" in event or "sourceEventSeqs" in event:
             raise BodyError(f"{_place(event)} is log-only but has surface keys")
 
-    def _message(self, event: Event, message: Any) -> None:
-        identity = message["id"]
-        if identity.__class__ is not str or not identity:
-            raise BodyError(f"{_place(event)} has no message id")
-        if message["role"] != _ROLES[event["type"]]:
-            raise BodyError(f"{_place(event)} has the role {message['role']!r}")
-        if message["content"].__class__ is not list:
-            raise BodyError(f"{_place(event)} has no content list")
-
     def _fold(self, event: Event) -> None:
         operation = event["surfaceOp"]
         seq = event["seq"]
         if operation == "append":
-            if "sourceEventSeqs" in event and not event["sourceEventSeqs"]:
-                raise BodyError(f"{_place(event)} has an empty source list")
+            sources = event.get("sourceEventSeqs")
+            if sources is not None and not sources:
+                raise BodyError("has an empty source list")
             self.surface.append(seq)
             return
-        if len(operation) != 3 or operation["op"] != "replace":
-            raise BodyError(f"{_place(event)} has an unusable surfaceOp")
+        if operation.__class__ is not dict:
+            raise BodyError("has no usable surfaceOp")
+        for key in ("startSeq", "endSeq"):
+            end_point = operation[key]
+            require(is_count(end_point) and end_point < seq, f"has an unusable {key}")
+        require(len(operation) == 3 and operation["op"] == "replace", "has an unusable surfaceOp")
         surface = self.surface
         try:
             start = surface.index(operation["startSeq"])
             end = surface.index(operation["endSeq"], start)
         except ValueError:
-            raise BodyError(f"{_place(event)} replaces what is not on the surface") from None
+            raise BodyError("replaces what is not on the surface") from None
         shadowed = surface[start : end + 1]
-        sources = set(event["sourceEventSeqs"])
-        if not sources.issuperset(shadowed):
-            raise BodyError(f"{_place(event)} does not cite every event that it replaces")
+        require(
+            set(event["sourceEventSeqs"]).issuperset(shadowed),
+            "does not cite every event that it replaces",
+        )
         if self._head in shadowed:
-            if event["type"] != "system/message" or len(shadowed) > 1:
-                raise BodyError(f"{_place(event)} replaces the system message at the head")
+            require(
+                event["type"] == "system/message" and len(shadowed) == 1,
+                "replaces the system message at the head",
+            )
             self._head = seq
         for old in shadowed:
             self.replaced_by[old] = seq
         surface[start : end + 1] = [seq]
 
-    def _surface_event(self, event: Event, data: Any) -> None:
-        self._message(event, data["message"])
-        self._fold(event)
-
     def _system_message(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
-        self._message(event, data["message"])
-        if self._head is None and event["surfaceOp"] == "append":
+        check_message("system/message", data["message"])
+        if self._head is None:
+            require(
+                not self.surface and event["surfaceOp"] == "append",
+                "is a system message without a system message at the head",
+            )
             self._head = event["seq"]
         self._fold(event)
 
-    def _user_message(self, event: Event, data: Any) -> None:
-        self._message(event, data)
+    def _developer_message(self, event: Event, data: Any) -> None:
+        self._in_step(event, data)
+        message = data["message"]
+        check_message("developer/message", message)
+        adds = any(
+            isinstance(block, dict) and block.get("type") == "tool-addition"
+            for block in message["content"]
+        )
+        require(adds == ("headerSeq" in data), "has a header number exactly if it adds tools")
+        if adds:
+            require(data["headerSeq"] in self._request_headers, "names an unknown request header")
         self._fold(event)
-        if data["source"]["kind"] == "user":
+
+    def _user_message(self, event: Event, data: Any) -> None:
+        check_message("user/message", data)
+        source = data["source"]
+        if source["kind"] == "user":
             self._people.add(event["seq"])
+        elif source["kind"] == "compact-checkpoint":
+            self._compaction.belongs(source)
+        self._fold(event)
 
     def _assistant_message(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
         message = data["message"]
-        self._message(event, message)
+        check_message("assistant/message", message)
+        require("sourceEventSeqs" not in event, "cites sources")
         for block in message["content"]:
-            if block["type"] == "tool-call":
-                identity = block["id"]
-                if identity in self._calls:
-                    raise BodyError(f"{_place(event)} announces tool call {identity!r} again")
-                self._calls[identity] = ToolCallState(identity, block["name"], block["arguments"])
+            if block.get("type") == "tool-call":
+                identity = block.get("id")
+                require(is_name(identity), "announces a tool call without an id")
+                require(identity not in self._calls, f"announces the tool call {identity!r} again")
+                self._calls[identity] = ToolCallState(
+                    identity, block.get("name"), block.get("arguments")
+                )
         self._fold(event)
 
     # tool calls
@@ -276,88 +326,136 @@ class BodyRules:
             call is None
             or call.called_at is not None
             or call.answered
-            or call.name != data["name"]
-            or call.arguments != data["arguments"]
+            or call.name != data.get("name")
+            or call.arguments != data.get("arguments")
         ):
-            raise BodyError(f"{_place(event)} does not match one announced tool call")
+            raise BodyError("does not match one announced tool call")
         call.called_at = event["seq"]
 
     def _tool_result(self, event: Event, data: Any) -> None:
-        message = data["message"]
-        self._message(event, message)
-        if event["surfaceOp"] == "append":
+        check_message("tool/result", data["message"])
+        call_id = check_tool_message(data)
+        seq, operation = event["seq"], event["surfaceOp"]
+        shown = (data.get("turn"), data.get("step"), call_id)
+        if operation == "append":
             self._in_step(event, data)
-            call = self._calls.get(message["toolCallId"])
+            call = self._calls.get(call_id)
             if call is None or call.answered:
-                raise BodyError(f"{_place(event)} answers no open tool call")
-            if call.called_at is None and data["error"]["code"] != "TOOL_NOT_STARTED":
-                raise BodyError(f"{_place(event)} answers a tool call that was not started")
+                raise BodyError("answers no open tool call")
+            if call.called_at is None:
+                require(
+                    is_not_started_repair(data, event.get("sourceEventSeqs")),
+                    "answers a tool call that was not started",
+                )
             call.answered = True
-        self._fold(event)
+            self._fold(event)
+        else:
+            self._in_turn()
+            self._fold(event)
+            if self._results.get(operation["startSeq"]) != shown:
+                raise SurfaceError("replaces a tool result by more than other content")
+        self._results[seq] = shown
 
-    # commands
+    def _dispatch_start(self, event: Event, data: Any) -> None:
+        self._in_turn()
+        self._dispatches.started(data)
+
+    def _dispatch_end(self, event: Event, data: Any) -> None:
+        self._in_turn()
+        self._dispatches.ended(data)
+
+    # requests
+
+    def _request_header(self, event: Event, data: Any) -> None:
+        self._in_turn()
+        self._retries.provider = check_request_header(data)
+        self._request_headers.add(event["seq"])
+
+    def _request_context(self, event: Event, data: Any) -> None:
+        self._in_turn()
+        require(isinstance(data, dict), "has no payload")
+
+    def _retry(self, event: Event, data: Any) -> None:
+        self._in_step(event, data)
+        self._retries.scheduled(data)
+
+    def _retry_started(self, event: Event, data: Any) -> None:
+        self._retries.started(data)
+
+    # commands and compaction
 
     def _command_run(self, event: Event, data: Any) -> None:
-        self._commands.add(data["commandId"])
+        identity = data["commandId"]
+        require(is_name(identity), "has no command id")
+        require(identity not in self._commands, f"runs the command {identity!r} again")
+        self._commands.add(identity)
 
     def _command_done(self, event: Event, data: Any) -> None:
-        if data["commandId"] not in self._commands:
-            raise BodyError(f"{_place(event)} has no command/run before it")
-
-    # compaction
+        require(data["commandId"] in self._commands, "has no command/run before it")
+        if "sourceEventSeq" in data:
+            require(data["sourceEventSeq"] in self._summaries, "cites no summary")
 
     def _compaction_start(self, event: Event, data: Any) -> None:
-        if self._compaction is not None:
-            raise BodyError(f"{_place(event)} overlaps another compaction")
-        self._compaction = _Compaction(data["compactionId"], data["turn"])
-
-    def _open_compaction(self, event: Event, data: Any) -> _Compaction:
-        compaction = self._compaction
-        if compaction is None or compaction.id != data["compactionId"]:
-            raise BodyError(f"{_place(event)} does not belong to the open compaction")
-        return compaction
+        self._compaction.start(data, self.open_turn)
 
     def _compaction_summary(self, event: Event, data: Any) -> None:
-        compaction = self._open_compaction(event, data)
-        shadowed = data["shadowedSeqs"]
-        if not shadowed:
-            raise BodyError(f"{_place(event)} shadows nothing")
-        try:
-            start = self.surface.index(shadowed[0])
-        except ValueError:
-            start = -1
-        if start < 0 or self.surface[start : start + len(shadowed)] != shadowed:
-            raise BodyError(f"{_place(event)} shadows what is not a run of the surface")
-        if self._head in shadowed:
-            raise BodyError(f"{_place(event)} shadows the system message at the head")
-        compaction.summary = event
+        self._compaction.summary(data, self.surface, self._head)
+        self._summaries.add(event["seq"])
+
+    def _compaction_prune(self, event: Event, data: Any) -> None:
+        check_shadowed(data, self.surface, self._head)
 
     def _compaction_end(self, event: Event, data: Any) -> None:
-        self._open_compaction(event, data)
-        self._compaction = None
+        self._compaction.end(data)
 
-    # titles and seeds
+    # titles, seeds, bookkeeping
+
+    def _cites_people(self, event: Event, cited: Any) -> None:
+        require(
+            all(is_count(seq) and seq in self._people for seq in cited)
+            and len(set(cited)) == len(cited),
+            "does not cite distinct earlier messages of a person",
+        )
 
     def _title(self, event: Event, data: Any) -> None:
-        cited = data["messageSeqs"]
-        if (not cited) != (data["source"]["kind"] == "user"):
-            raise BodyError(f"{_place(event)} cites messages although its source is a person")
-        if len(set(cited)) != len(cited) or not all(
-            is_count(seq) and seq in self._people for seq in cited
-        ):
-            raise BodyError(f"{_place(event)} cites what is not an earlier message of a person")
+        cited, source = data["messageSeqs"], data["source"]
+        require(isinstance(cited, list) and isinstance(source, dict), "has no sources")
+        require((not cited) == (source.get("kind") == "user"), "cites messages for a user's title")
+        self._cites_people(event, cited)
+
+    def _title_request(self, event: Event, data: Any) -> None:
+        check_message_list(data["messages"])
+        require(bool(data["messages"]), "has no message")
+        self._cites_people(event, data["messageSeqs"])
 
     def _end_seed(self, event: Event, data: Any) -> None:
-        self._compaction = None
+        self._compaction.forget()
         if data.get("inherited") is True:
-            if not self._is_seeded:
-                raise BodyError(f"{_place(event)} is an inherited marker in an unseeded session")
+            require(self._is_seeded, "is an inherited marker in an unseeded session")
             self._marked = True
             self.inherited_event_count = event["seq"]
+            self._catalog.clear()
 
+    def _delivery(self, event: Event, data: Any) -> None:
+        require(isinstance(data, dict), "has no payload")
+        if "sessionFormatVersion" not in data:
+            return
+        version, through = data["sessionFormatVersion"], data["throughSeq"]
+        require(is_count(version), "has an unusable format version")
+        require(is_count(through) and through < event["seq"], "was delivered before it was written")
+        session_id = data["sessionId"]
+        require(is_name(session_id), "names no session")
+        if version == CURRENT_GENERATION and session_id != self._session_id:
+            self._foreign_delivery = event["seq"]
 
-def _same(value: Any, number: int) -> bool:
-    return value == number and value is not True
+    def _spliced(self, event: Event, data: Any) -> None:
+        if isinstance(data, dict):
+            check_message_list(data["inserted"])
+
+    def _catalog_entry(self, event: Event, data: Any) -> None:
+        child = check_catalog(data)
+        require(child not in self._catalog, f"lists the child {child!r} again")
+        self._catalog.add(child)
 
 
 def _place(event: Event) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sessionquery.bodyrules import BodyRules, ToolCallState
+from sessionquery.messagerules import NOT_STARTED_ERROR, NOT_STARTED_TEXT
 from sessionquery.model import Event
 
 _UNKNOWN_OUTCOME: Final = (
@@ -14,10 +15,8 @@ _UNKNOWN_OUTCOME: Final = (
     "operation is read-only or idempotent; if it may have side effects, first verify external "
     "state or ask the user. Do not retry blindly."
 )
-_NOT_STARTED: Final = (
-    "The tool call was interrupted before the Harness recorded it as started. Retry it if it is "
-    "still needed."
-)
+
+_UNKNOWN_OUTCOME_ERROR: Final = ("ToolOutcomeUnknownError", "TOOL_OUTCOME_UNKNOWN")
 
 
 def closing_rows(rules: BodyRules, next_seq: int, time: int) -> Iterator[Event]:
@@ -60,15 +59,18 @@ def _interrupted_result(call: ToolCallState, *, seq: int, time: int, turn: int, 
                 "role": "tool",
                 "toolCallId": call.id,
                 "content": [
-                    {"type": "text", "text": _UNKNOWN_OUTCOME if recorded else _NOT_STARTED}
+                    {"type": "text", "text": _UNKNOWN_OUTCOME if recorded else NOT_STARTED_TEXT}
                 ],
                 "isError": True,
                 "source": {"kind": "tool", "callId": call.id},
             },
-            "error": {
-                "name": "ToolOutcomeUnknownError" if recorded else "ToolNotStartedError",
-                "code": "TOOL_OUTCOME_UNKNOWN" if recorded else "TOOL_NOT_STARTED",
-            },
+            "error": dict(
+                zip(
+                    ("name", "code"),
+                    _UNKNOWN_OUTCOME_ERROR if recorded else NOT_STARTED_ERROR,
+                    strict=True,
+                )
+            ),
         },
         "surfaceOp": "append",
     }

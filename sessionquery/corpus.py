@@ -131,7 +131,8 @@ def header_failure(session_id: str, path: str, problem: HeaderProblem) -> Sessio
 
 
 def not_found(session_id: object) -> SessionQueryError:
-    shown = json.dumps(session_id, ensure_ascii=False, default=str)
+    text = session_id if isinstance(session_id, str) else json.dumps(session_id, default=str)
+    shown = json.dumps(text, ensure_ascii=False)
     return SessionQueryError(
         f"session {shown} not found",
         code=SESSION_NOT_FOUND,

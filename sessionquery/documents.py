@@ -54,16 +54,20 @@ def _strip(value: Any) -> str:
 def _content(blocks: Any) -> str:
     if blocks.__class__ is not list:
         raise TypeError
-    if len(blocks) == 1 and blocks[0]["type"] == "text":
-        return _strip(blocks[0]["text"])
     parts: list[str] = []
     for block in blocks:
+        if block.__class__ is not dict:
+            if block is None:
+                raise TypeError
+            continue
         kind = block.get("type")
         if kind == "text":
             parts.append(_strip(block["text"]))
         elif kind == "tool-call":
             parts.append(_strip(block["name"]))
             parts.append(_strip(block["arguments"]))
+    if len(parts) == 1:
+        return parts[0]
     return "\n".join(filter(None, parts))
 
 
@@ -78,9 +82,14 @@ def _assistant_message(data: Any) -> str:
 def _tool_result(data: Any) -> str:
     text = _content(data["message"]["content"])
     error = data.get("error")
-    if error is None:
+    if error.__class__ is not dict:
         return text
-    return "\n".join(filter(None, (text, _strip(error["name"]), _strip(error["code"]))))
+    parts = [text]
+    for key in ("name", "code"):
+        part = error.get(key)
+        if part is not None:
+            parts.append(_strip(part))
+    return "\n".join(filter(None, parts))
 
 
 def _tool_call(data: Any) -> str:
@@ -100,7 +109,11 @@ def _todo_write(data: Any) -> str:
 
 def _turn_end(data: Any) -> str:
     reason = data["reason"]
-    kind = reason["kind"]
+    if reason.__class__ is not dict:
+        if reason is None:
+            raise TypeError
+        return ""
+    kind = reason.get("kind")
     if kind == "error":
         message = _strip(reason["error"]["message"])
         return f"error\n{message}" if message else "error"

@@ -88,16 +88,19 @@ class FrameReader:
         self._offset = 0
         self._decompressor = zstandard.ZstdDecompressor()
 
-    def header_frame(self) -> bytes | None:
+    def header_line(self) -> bytes | None:
         """Return the text of the first frame, None if it is torn or the file is empty.
 
         Raises:
-            FrameError: The frame is complete but cannot be decoded.
+            FrameError: The frame is complete but is not exactly one line.
         """
         frame = self._next_frame()
         if frame is None:
             return None
-        return b"".join(self._decode(frame))
+        text = b"".join(self._decode(frame))
+        if not text or text.find(b"\n") != len(text) - 1:
+            raise FrameError("the first frame is not exactly one header line")
+        return text
 
     def batches(self) -> Iterator[bytes]:
         """Yield the text of the remaining frames, each batch ending with a newline.

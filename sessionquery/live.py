@@ -33,7 +33,7 @@ class LiveSession:
         self.header = header
         self.identity = next(_identities)
         self._lock = threading.Lock()
-        self._rules = BodyRules(is_seeded=header.is_seeded)
+        self._rules = BodyRules(session_id=header.id, is_seeded=header.is_seeded)
         self._events: list[Event] = []
         for event in events:
             self._accept(event)

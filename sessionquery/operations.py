@@ -27,19 +27,21 @@ async def _filter_sessions(engine: SessionQueryEngine, args: Arguments, signal: 
     return await engine.filter_sessions(args.get("filters"), signal=signal)
 
 
+def _search_arguments(args: Arguments, **names: str) -> dict[str, Any]:
+    given = _given(args, limit="limit", cursor="cursor", **names)
+    if "cursor" in given and given["cursor"] is None:
+        # The engine takes None for an absent cursor; an explicit null is one that is not text.
+        given["cursor"] = False
+    return given
+
+
 async def _search_sessions(engine: SessionQueryEngine, args: Arguments, signal: AbortSignal) -> Any:
-    given = _given(
-        args,
-        session_filters="sessionFilters",
-        event_filters="eventFilters",
-        limit="limit",
-        cursor="cursor",
-    )
+    given = _search_arguments(args, session_filters="sessionFilters", event_filters="eventFilters")
     return await engine.search_sessions(args.get("query"), **given, signal=signal)
 
 
 async def _search_events(engine: SessionQueryEngine, args: Arguments, signal: AbortSignal) -> Any:
-    given = _given(args, filters="filters", limit="limit", cursor="cursor")
+    given = _search_arguments(args, filters="filters")
     return await engine.search_events(
         args.get("sessionId"), args.get("query"), **given, signal=signal
     )

@@ -16,7 +16,9 @@ from sessionquery.bodyrules import BodyRules
 from sessionquery.corpus import Corpus, not_found
 from sessionquery.documents import PayloadError, event_text
 from sessionquery.errors import (
+    CORRUPT_SESSION,
     EVENT_NOT_FOUND,
+    INVALID_SURFACE,
     INVALID_WINDOW,
     PERSISTENCE_FAILED,
     SessionQueryError,
@@ -342,7 +344,12 @@ class SessionReader:
             )
         session = self._store.observed(session_id, signal=signal)
         with self._store.stream(session, None, signal=signal) as stream:
-            events = tuple(stream)
+            try:
+                events = tuple(stream)
+            except SessionQueryError as error:
+                if error.code != INVALID_SURFACE:
+                    raise
+                raise SessionQueryError(error.message, code=CORRUPT_SESSION) from error
             return Observation(
                 "prepared",
                 stream.header,

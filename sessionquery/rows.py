@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from math import copysign
 from typing import Any, Final
 
-from sessionquery.jstext import is_count, is_js_integer
+from sessionquery.jstext import MAX_SAFE_INTEGER, is_count, is_js_integer
 
 SURFACE_TYPES: Final = frozenset(
     ("system/message", "developer/message", "user/message", "assistant/message", "tool/result")
@@ -76,22 +78,29 @@ _OPTIONAL_KEYS: Final = frozenset(("surfaceOp", "sourceEventSeqs", "ignorable"))
 
 
 def unpack_sources(packed: Any, seq: int) -> list[int] | None:
-    """Unpack ``[1,[4,9],12]``; None if it is no list of distinct numbers below `seq`."""
+    """Unpack ``[1,[4,9],12]``; None if it is no list of distinct numbers below `seq`.
+
+    A list with ranges must ascend, one without may have any order.
+    """
     if not isinstance(packed, list):
         return None
     out: list[int] = []
+    ranges = False
     for entry in packed:
         if isinstance(entry, list):
             if len(entry) != 2 or not is_count(entry[0]) or not is_count(entry[1]):
                 return None
             first, last = int(entry[0]), int(entry[1])
-            if first >= last or last >= seq:
+            if first > last or last >= seq:
                 return None
             out.extend(range(first, last + 1))
+            ranges = True
         elif is_count(entry) and entry < seq:
             out.append(int(entry))
         else:
             return None
+    if ranges and any(later <= earlier for earlier, later in pairwise(out)):
+        return None
     return out if len(set(out)) == len(out) else None
 
 
@@ -121,9 +130,13 @@ def normalize_row(row: Any, seq: int) -> bool:
     if number != seq:
         return False
     if time.__class__ is not int:
-        if not is_js_integer(time):
+        if not is_js_integer(time) or (time == 0 and copysign(1.0, time) < 0):
             return False
-        row["time"] = int(time)
+        row["time"] = time = int(time)
+    if not -MAX_SAFE_INTEGER <= time <= MAX_SAFE_INTEGER:
+        return False
+    if kind == "session/end-seed" and row["data"].__class__ is not dict:
+        return False
     if size == 4:
         return True
     for key in row:
@@ -136,16 +149,4 @@ def normalize_row(row: Any, seq: int) -> bool:
         if sources is None:
             return False
         row["sourceEventSeqs"] = sources
-    operation = row.get("surfaceOp")
-    if operation.__class__ is dict:
-        return _names_earlier_rows(operation, seq)
-    return True
-
-
-def _names_earlier_rows(operation: dict[str, Any], seq: int) -> bool:
-    for key in ("startSeq", "endSeq"):
-        value = operation.get(key)
-        if not is_count(value) or value >= seq:
-            return False
-        operation[key] = int(value)
     return True

@@ -125,7 +125,7 @@ class SessionStore:
             SessionQueryError: ``SESSION_NOT_FOUND``, ``CORRUPT_SESSION`` for a zstd log whose
                 complete first frame is no header, ``PERSISTENCE_FAILED``, ``ABORTED``.
         """
-        if not isinstance(session_id, str):
+        if not isinstance(session_id, str) and session_id is not None:
             raise not_found(session_id)
         if not session_id:
             raise SessionQueryError("A session id must not be empty.", code=PERSISTENCE_FAILED)

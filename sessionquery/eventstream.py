@@ -1,0 +1,270 @@
+"""The events of one log in order, decoded, checked and closed.
+
+A log is read up to the size it had when it was opened. Nothing is locked: a live DSH may append
+meanwhile, and what it has not finished writing does not count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+
+from sessionquery.abort import AbortSignal
+from sessionquery.bodyrules import BodyError, BodyRules, SurfaceError
+from sessionquery.closing import closing_rows
+from sessionquery.discovery import FoundLog, LogRevision
+from sessionquery.errors import (
+    ABORTED,
+    CORRUPT_SESSION,
+    INVALID_SURFACE,
+    PERSISTENCE_FAILED,
+    SessionQueryError,
+)
+from sessionquery.frames import FrameError, FrameReader, PlainReader, lines_of
+from sessionquery.header import HeaderProblem, parse_header
+from sessionquery.jsontext import JsonDepthError, JsonError, parse_json
+from sessionquery.model import Event, SessionHeader
+from sessionquery.paths import CURRENT_GENERATION
+from sessionquery.rows import KNOWN_TYPES, normalize_row
+
+if TYPE_CHECKING:
+    from sessionquery.generations.catalog import Child
+
+ChildrenOf: TypeAlias = "Callable[[str], Iterable[Child]]"
+
+
+def no_children(session_id: str) -> tuple[Child, ...]:
+    """Tell that a session has no subagents in the store."""
+    return ()
+
+
+def read_header(root: Path, found: FoundLog) -> SessionHeader | HeaderProblem:
+    """Read the header line of a log and nothing else of it.
+
+    Args:
+        root: The sessions directory.
+        found: The log.
+
+    Raises:
+        SessionQueryError: ``PERSISTENCE_FAILED`` if the file cannot be read.
+    """
+    path = found.path(root)
+    try:
+        with path.open("rb") as handle:
+            line = _reader(handle, found.revision.size, found).header_line()
+    except FrameError as error:
+        return HeaderProblem("corrupt", str(error))
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return parse_header(line, found.revision.generation)
+
+
+class EventStream:
+    """The events of a log in order, each checked against the earlier ones.
+
+    Errors may come at any moment of the iteration: nothing of the log counts before its end.
+    Memory is bounded by the largest frame, not by the log.
+
+    Attributes:
+        header: In generation-4 form.
+        revision: Of the opened file.
+        rules: The state after the events so far.
+        row_count: Events on disk, known at the end.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        found: FoundLog,
+        *,
+        signal: AbortSignal,
+        children: ChildrenOf = no_children,
+    ) -> None:
+        self._path = found.path(root)
+        self._signal = signal
+        self._children = children
+        self._generation = found.revision.generation
+        self._closers = ExitStack()
+        self.row_count = 0
+        try:
+            handle = self._closers.enter_context(self._path.open("rb"))
+            self.revision = _revision_of(handle, found.revision.generation)
+            self._reader = _reader(handle, self.revision.size, found)
+            line = self._reader.header_line()
+            header = parse_header(line, found.revision.generation)
+        except FrameError as error:
+            self.close()
+            raise self._corrupt(str(error)) from error
+        except OSError as error:
+            self.close()
+            raise unreadable(self._path, error) from error
+        if isinstance(header, HeaderProblem):
+            self.close()
+            code = PERSISTENCE_FAILED if header.kind in ("newer", "fatal") else CORRUPT_SESSION
+            raise SessionQueryError(f"The session log {self._path}: {header.reason}.", code=code)
+        self.header = header
+        self.rules = BodyRules(session_id=header.id, is_seeded=header.is_seeded)
+        self._header_line = line or b""
+
+    def __enter__(self) -> EventStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._closers.close()
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            if self._generation < CURRENT_GENERATION:
+                yield from self._migrated_events()
+            else:
+                yield from self._events()
+        except FrameError as error:
+            raise self._corrupt(str(error)) from error
+        except SurfaceError as error:
+            raise self._corrupt(str(error), code=INVALID_SURFACE) from error
+        except BodyError as error:
+            if self._generation < CURRENT_GENERATION:
+                raise self._refused(str(error)) from error
+            raise self._corrupt(str(error)) from error
+        except JsonDepthError as error:
+            raise SessionQueryError(
+                f"The session log {self._path} cannot be read: a row is {error}.",
+                code=PERSISTENCE_FAILED,
+            ) from error
+        except OSError as error:
+            raise unreadable(self._path, error) from error
+
+    def _events(self) -> Iterator[Event]:
+        rules = self.rules
+        accept = rules.accept
+        known = KNOWN_TYPES
+        seq = 0
+        last_time = 0
+        broken = False
+        failure: BodyError | None = None
+        unknown: Event | None = None
+        for batch in self._reader.batches():
+            self._signal.raise_if_aborted()
+            for line in lines_of(batch):
+                try:
+                    row = parse_json(line)
+                except JsonDepthError:
+                    raise
+                except JsonError:
+                    row = None
+                if broken or not normalize_row(row, seq):
+                    # A finished turn was surely written as a whole; rows before it were not torn.
+                    broken = True
+                    if row.__class__ is dict and row.get("type") == "turn/end":
+                        raise BodyError(f"row {seq} is broken although a finished turn follows")
+                    continue
+                seq += 1
+                if failure is not None:
+                    continue
+                if row["type"] not in known and unknown is None and "ignorable" not in row:
+                    unknown = row
+                try:
+                    accept(row)
+                except BodyError as error:
+                    # Broken rows that are still to come count before it.
+                    failure = error
+                    continue
+                last_time = row["time"]
+                yield row
+                del row
+        if failure is not None:
+            raise failure
+        rules.finish()
+        if unknown is not None:
+            raise self._unknown_type(unknown)
+        self.row_count = seq
+        yield from self._closing_events(seq, last_time)
+
+    def _lines(self) -> Iterator[bytes | memoryview]:
+        for batch in self._reader.batches():
+            self._signal.raise_if_aborted()
+            yield from lines_of(batch)
+
+    def _migrated_events(self) -> Iterator[Event]:
+        # Stores without older logs need not pay for loading these modules.
+        from sessionquery.generations.migration import migrated_rows
+
+        accept = self.rules.accept
+        seq = last_time = 0
+        failure: BodyError | None = None
+        rows = migrated_rows(
+            parse_json(self._header_line),
+            self._lines(),
+            children=lambda: self._children(self.header.id),
+        )
+        try:
+            for row in rows:
+                if failure is not None:
+                    continue
+                try:
+                    accept(row)
+                except BodyError as error:
+                    # What the decoding of later rows finds wrong counts before it.
+                    failure = error
+                    continue
+                last_time = row["time"]
+                seq += 1
+                yield row
+        except SessionQueryError as error:
+            if error.code == ABORTED:
+                raise
+            raise SessionQueryError(
+                f"The session log {self._path}: {error.message}", code=error.code, hint=error.hint
+            ) from error
+        if failure is not None:
+            raise failure
+        self.rules.finish()
+        self.row_count = seq
+        yield from self._closing_events(seq, last_time)
+
+    def _closing_events(self, seq: int, time: int) -> Iterator[Event]:
+        for event in list(closing_rows(self.rules, seq, time)):
+            self.rules.accept_closing(event)
+            yield event
+
+    def _unknown_type(self, event: Event) -> SessionQueryError:
+        return SessionQueryError(
+            f"The session log {self._path} has an event of the unknown type {event['type']!r} "
+            f"(seq {event['seq']}); it was probably written by a newer DSH.",
+            code=PERSISTENCE_FAILED,
+        )
+
+    def _refused(self, reason: str) -> SessionQueryError:
+        return SessionQueryError(
+            f"The session log {self._path} of an older format cannot be migrated: {reason}.",
+            code=PERSISTENCE_FAILED,
+        )
+
+    def _corrupt(self, reason: str, *, code: str = CORRUPT_SESSION) -> SessionQueryError:
+        return SessionQueryError(f"The session log {self._path} is corrupt: {reason}.", code=code)
+
+
+def unreadable(path: Path, error: OSError) -> SessionQueryError:
+    """Return the error for a log that cannot be opened or read."""
+    return SessionQueryError(
+        f"The session log {path} cannot be read: {error.strerror or error}.",
+        code=PERSISTENCE_FAILED,
+        retryable=isinstance(error, FileNotFoundError),
+    )
+
+
+def _reader(handle: BinaryIO, size: int, found: FoundLog) -> FrameReader | PlainReader:
+    return FrameReader(handle, size) if found.encoding == "zstd" else PlainReader(handle, size)
+
+
+def _revision_of(handle: BinaryIO, generation: int) -> LogRevision:
+    status = os.fstat(handle.fileno())
+    return LogRevision(
+        generation, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+    )
