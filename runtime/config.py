@@ -125,15 +125,6 @@ def validate_value(key: str, value: object, *, source: str) -> None:
     _validate_each(_LayerValues("user", {key: value}, {key: source}))
 
 
-def default_home(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the DSH home when no setting names one: ``$DSH_HOME``, else ``~/.dsh``."""
-    variables = os.environ if environ is None else environ
-    named = variables.get("DSH_HOME", "")
-    if named:
-        return Path(named).absolute()
-    return Path("~/.dsh").expanduser()
-
-
 def read_document(path: Path) -> ConfigDocument:
     """Read one TOML file into values by key; a missing file is empty with revision ``absent``.
 

@@ -78,7 +78,7 @@ def require_version(text: str) -> None:
         OllamaError: ``OLLAMA_VERSION_TOO_OLD``; ``OLLAMA_VERSION_UNKNOWN`` for a text that is no
             version, and for the ``0.0.0`` of a self-built server, which says nothing.
     """
-    match = re.fullmatch(r"v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:[-+.].*)?", text, re.ASCII)
+    match = re.fullmatch(r"v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:[-+].*)?", text, re.ASCII)
     if match is None:
         raise OllamaError(
             f'The Ollama server states the version "{clip(text, 60)}", which cannot be read; '

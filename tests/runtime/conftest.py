@@ -119,6 +119,12 @@ class FakeOllama:
         place = find("127.0.0.1", self.port)
         assert place is None or not place.socket.exists()
 
+    def wait_for_request(self, path: str) -> None:
+        deadline = time.monotonic() + 30
+        while path not in self.requests():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
     def is_listening(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0

@@ -13,7 +13,7 @@ import platformdirs
 import pytest
 
 from runtime import directories
-from runtime.config import LoadedConfig, default_home, load, read_document
+from runtime.config import LoadedConfig, load, read_document
 from runtime.config_keys import keys, markdown_table
 from runtime.config_view import row, rows, show
 from runtime.errors import ConfigError
@@ -227,12 +227,6 @@ def test_rows_show_value_layer_and_default(load_text: Load) -> None:
     assert show(loaded)["revision"] == loaded.revision
     with pytest.raises(ConfigError, match="nothing"):
         row(loaded, "jev.nothing")
-
-
-def test_the_home_defaults_to_the_variable_then_to_the_users_directory() -> None:
-    assert default_home({"DSH_HOME": "/srv/dsh"}) == Path("/srv/dsh")
-    assert default_home({"DSH_HOME": ""}) == Path("~/.dsh").expanduser()
-    assert default_home({}) == Path("~/.dsh").expanduser()
 
 
 def test_the_files_lie_where_platformdirs_puts_them(monkeypatch: pytest.MonkeyPatch) -> None:
