@@ -43,7 +43,7 @@ class ScanHit:
 
 @dataclass(slots=True)
 class ScanOutcome:
-    """What a scan found: newest sessions first, in one session newest events first.
+    """What a scan found: newest sessions first, in one session as the index orders events.
 
     Attributes:
         scanned: How many of the `total` sessions in scope were read.
@@ -90,7 +90,8 @@ async def scan(
             continue
         echoes = await _echoes(engine, header.id, found) if exclude_echoes else frozenset()
         outcome.excluded_echoes += len(echoes)
-        eligible = [document for document in reversed(found) if document.seq not in echoes]
+        eligible = [document for document in found if document.seq not in echoes]
+        eligible.sort(key=lambda document: _rank(document, terms))
         for document in eligible[:per_session]:
             at = _first(document.text, terms)
             snippet = make_snippet(document.text, at, snippet_chars)
@@ -120,6 +121,13 @@ async def _echoes(
         if event["seq"] in candidates and tools and all(map(is_own_tool, tools)):
             echoes.add(event["seq"])
     return frozenset(echoes)
+
+
+def _rank(document: EventDocument, terms: Sequence[str]) -> tuple[int, int, int, int]:
+    """The index's order: most occurrences, then shortest, then newest."""
+    folded = simple_fold(document.text)
+    count = sum(folded.count(simple_fold(term)) for term in terms)
+    return -count, len(document.text), -document.time, -document.seq
 
 
 def _first(text: str, terms: Sequence[str]) -> int:

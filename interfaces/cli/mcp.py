@@ -98,6 +98,10 @@ def _serve_http(
     server = _server(options, names, cwd, session_id)
 
     def ready(url: str) -> None:
+        if options.json:
+            output.print_json_line({"url": url, "token": token.text if token.generated else None})
+            output.flush()
+            return
         output.note(f"MCP server: {url}")
         if token.generated:
             output.note(f"Authorization: Bearer {token.text}")

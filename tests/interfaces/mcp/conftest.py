@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -98,11 +99,11 @@ class Place:
         )
 
 
-@pytest.fixture
-def make_place(tmp_path: Path) -> Callable[[str], Place]:
-    def make(name: str) -> Place:
-        place = Place(tmp_path / name)
-        place.folder.mkdir()
+@pytest.fixture(scope="session")
+def new_place() -> Callable[[Path], Place]:
+    def make(folder: Path) -> Place:
+        place = Place(folder)
+        folder.mkdir()
         shutil.copytree(ROOT / "examples" / "sample-home", place.home)
         return place
 
@@ -110,8 +111,8 @@ def make_place(tmp_path: Path) -> Callable[[str], Place]:
 
 
 @pytest.fixture
-def place(make_place: Callable[[str], Place]) -> Place:
-    return make_place("user")
+def place(new_place: Callable[[Path], Place], tmp_path: Path) -> Place:
+    return new_place(tmp_path / "user")
 
 
 @dataclass
@@ -156,7 +157,7 @@ class LineClient:
 
 @pytest.fixture
 def line_client(place: Place) -> Iterator[Callable[..., LineClient]]:
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[Any] = []
 
     def connect(*words: str, command: Sequence[str] | None = None, **changes: str) -> LineClient:
         process = place.start(command or place.command(*words), **changes)
@@ -166,7 +167,10 @@ def line_client(place: Place) -> Iterator[Callable[..., LineClient]]:
     yield connect
     for process in started:
         process.kill()
-        process.communicate()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
 
 
 @dataclass
