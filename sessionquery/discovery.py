@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -179,13 +180,18 @@ class _Scan:
                 StoreFault(f"{project}/{name}", "a log file of the unsupported flat layout")
                 for name in state.strays
             )
-            for directory in state.names:
-                if self._only is not None and directory != self._only:
-                    continue
+            for directory in self._wanted(state.names):
                 self._signal.raise_if_aborted()
                 found = self._log_of(project, directory)
                 if found is not None:
                     yield found
+
+    def _wanted(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """All names, or the one that is looked for; names are sorted and may be many."""
+        if self._only is None:
+            return names
+        place = bisect_left(names, self._only)
+        return names[place : place + 1] if names[place : place + 1] == (self._only,) else ()
 
     def _unusable_root(self, error: OSError) -> SessionQueryError:
         return SessionQueryError(

@@ -64,6 +64,8 @@ class SessionStore:
         self._policy = policy
         self._lock = threading.Lock()
         self._discovery: Discovery | None = None
+        # The listings of the last look at one session; each look refreshes them.
+        self._observed: Discovery | None = None
         self._headers: dict[str, _KnownHeader] = {}
 
     def discover(self, *, signal: AbortSignal) -> Discovery:
@@ -130,8 +132,10 @@ class SessionStore:
         if not session_id:
             raise SessionQueryError("A session id must not be empty.", code=PERSISTENCE_FAILED)
         with self._lock:
-            known = self._discovery
+            known = self._observed or self._discovery
         found = find_session(self.root, known, session_directory(session_id), signal=signal)
+        with self._lock:
+            self._observed = found
         if found.faults and self._policy == "fail":
             fault = found.faults[0]
             raise store_failure(UnreadableSession(fault.path, PERSISTENCE_FAILED, fault.reason))

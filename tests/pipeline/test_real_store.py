@@ -173,7 +173,7 @@ async def test_the_whole_main_job(
     assert sorted(hit.session_id for hit in filtered.results) == ["s0", "s2", "s4"]
     assert kept.excluded_subagent_sessions == filtered.excluded_subagent_sessions == 1
     assert {kept.note_path, filtered.note_path} == {str(path) for path in vault.iterdir()}
-    assert sorted(path.name.split("-")[4] for path in vault.iterdir()) == ["recall", "review"]
+    assert sorted(path.name.split("-")[3] for path in vault.iterdir()) == ["recall", "review"]
 
 
 async def test_engine_operations_run_in_a_batch(plain_home: Any, memory: Open) -> None:
