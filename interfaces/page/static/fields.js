@@ -51,7 +51,7 @@ export function buildField(key, field, actions) {
 
 function buildControl(key, id, field, actions) {
   const { schema } = field;
-  const described = { id, "aria-describedby": `${id}-problem ${id}-meaning ${id}-facts` };
+  const described = { id, "aria-describedby": `${id}-problem ${id}-meaning` };
   if (schema.type === "boolean") {
     const box = element("input", {
       ...described,

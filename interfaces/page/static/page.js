@@ -427,8 +427,12 @@ function markSection() {
   if (window.innerHeight + window.scrollY >= document.body.scrollHeight - 2 && window.scrollY > 0) current = ids.at(-1);
   for (const id of ids) {
     const link = byId(`section-${id}`);
-    if (id === current) link.setAttribute("aria-current", "true");
-    else link.removeAttribute("aria-current");
+    if (id !== current) {
+      link.removeAttribute("aria-current");
+    } else if (!link.hasAttribute("aria-current")) {
+      link.setAttribute("aria-current", "true");
+      byId("sections").scrollTo({ left: link.offsetLeft - 24 }); // the strip of a narrow window
+    }
   }
 }
 

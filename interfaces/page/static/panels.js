@@ -120,7 +120,8 @@ function plain(value) {
   if (value === null) return text("unset");
   if (typeof value === "boolean") return text(value ? "yes" : "no");
   if (isMapping(value)) return lines(value).map(([path, item]) => `${path.map(named).join(" ")} ${item}`).join(", ");
-  return String(value);
+  const words = reason(String(value));
+  return /^[0-9a-f]{64}$/.test(words) ? `${words.slice(0, 12)}…` : words; // a revision
 }
 
 function named(name) {

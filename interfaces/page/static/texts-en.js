@@ -129,7 +129,7 @@ export default {
   yes: "yes",
   no: "no",
   status_general: "Program",
-  status_version: "dsh-memory",
+  status_version: "version",
   status_verified_with_dsh: "verified with DSH",
   status_documents_pin_dsh: "documents describe DSH",
   status_configuration: "Configuration",
