@@ -76,7 +76,7 @@ HINTS: Final[dict[str, str]] = {
         "Nothing was filtered, because a doubtful score is not guessed at. Update the server, or "
         "try another decision model (`dsh-memory config set jev.model NAME`)."
     ),
-    JEV_MODEL_MISSING: "Load it with `ollama pull NAME`, or set jev.model to a model you have.",
+    JEV_MODEL_MISSING: "Run `ollama pull NAME`, or set jev.model to a model that is there.",
     JEV_NO_DECISION_MODEL: (
         "Name a decision model: `ollama pull nimble`, `dsh-memory config set jev.model nimble`."
     ),

@@ -21,7 +21,11 @@ _OVERFLOW = re.compile(
     r"|exceeds? the (available|maximum) context|context (size|length|window)",
     re.IGNORECASE | re.DOTALL,
 )
+_CONTEXT_SIZE = re.compile(r"expected 1\D{1,3}(\d+)|context size \((\d+) tokens\)")
 _CAPABILITY = re.compile(r"does not support|not supported|capabilit|decision model", re.IGNORECASE)
+
+
+_SMALLEST_WINDOW = 1024  # of `jev.context_window`
 
 
 class _Response(Protocol):
@@ -85,13 +89,14 @@ def from_status(endpoint: Endpoint, response: _Response) -> JevError:
             errors.JEV_REDIRECT, f"{where} redirects to {target} (HTTP {status}); not followed."
         )
     if status == 404:
-        return _not_found(where, model, said, text, kind, is_json)
+        return _not_found(where, endpoint.model, said, text, kind, is_json)
     if status in (400, 422, 501):
         if _OVERFLOW.search(kind) or _OVERFLOW.search(text):
             return JevError(
                 errors.JEV_CONTEXT_OVERFLOW,
                 f"A request within the configured window of {endpoint.context_window} is too long "
                 f"for {model}{said}.",
+                hint=_smaller_window(text),
             )
         if not text.startswith("question ") and _CAPABILITY.search(text):
             return JevError(errors.JEV_NO_DECISION_MODEL, f"{model} is no decision model{said}.")
@@ -117,7 +122,7 @@ def _by_class(status: int) -> tuple[str, str]:
     return errors.JEV_HTTP_STATUS, "{where} answered with an unexpected status"
 
 
-def _not_found(where: str, model: str, said: str, text: str, kind: str, is_json: bool) -> JevError:
+def _not_found(where: str, name: str, said: str, text: str, kind: str, is_json: bool) -> JevError:
     if not is_json:
         return JevError(
             errors.JEV_SERVER_TOO_OLD,
@@ -125,7 +130,29 @@ def _not_found(where: str, model: str, said: str, text: str, kind: str, is_json:
         )
     if kind and "model" not in text.lower():
         return JevError(errors.JEV_NO_ENDPOINT, f"{where} has no System One endpoint{said}.")
-    return JevError(errors.JEV_MODEL_MISSING, f"{where} does not have the model {model}{said}.")
+    return JevError(
+        errors.JEV_MODEL_MISSING,
+        f"{where} does not have the model {visible(name, 60)!r}{said}.",
+        hint=f"Run `ollama pull {shlex.quote(visible(name, 60))}`, or name a model that is there: "
+        "`dsh-memory config set jev.model NAME`.",
+    )
+
+
+def _smaller_window(text: str) -> str | None:
+    """Return the remedy with the context size that the server names, if it names one."""
+    match = _CONTEXT_SIZE.search(text)
+    if match is None:
+        return None
+    size = int(match[1] or match[2])
+    if size < _SMALLEST_WINDOW:
+        return (
+            f"The server runs the model with a context of {size}; at least {_SMALLEST_WINDOW} is "
+            "needed. Start it with a larger one (OLLAMA_CONTEXT_LENGTH)."
+        )
+    return (
+        "The model's context is smaller than jev.context_window says: "
+        f"`dsh-memory config set jev.context_window {size}`."
+    )
 
 
 def _error_text(content: bytes) -> tuple[str, str, bool]:

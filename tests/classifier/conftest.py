@@ -203,8 +203,8 @@ def _answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=5):
             return True
-    except urllib.error.HTTPError:
-        return True
+    except urllib.error.HTTPError as error:
+        return error.code != 503
     except OSError:
         return False
 
@@ -217,7 +217,7 @@ def _child_server(command: list[str], port: int, seconds: float) -> Iterator[str
     )
     try:
         deadline = time.monotonic() + seconds
-        while not _answers(url):
+        while not _answers(f"{url}/health"):
             assert process.poll() is None, f"{command} ended with {process.returncode}"
             assert time.monotonic() < deadline, f"{command} is not ready after {seconds} seconds"
             time.sleep(0.05)
