@@ -150,6 +150,11 @@ def fake_ollama(tmp_path: Path) -> Iterator[FakeOllama]:
         for pid in fake.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        for address in ("127.0.0.1", "::1"):
+            place = find(address, port)
+            if place is not None:
+                for lock in (place.start_lock, place.life_lock):
+                    lock.unlink(missing_ok=True)
 
 
 async def _score_once(endpoint: Endpoint) -> None:

@@ -26,10 +26,8 @@ sys.addaudithook(hook)
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-HOSTILE = dict.fromkeys(
-    ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"),
-    "http://127.0.0.1:9",
-) | {
+PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+HOSTILE = dict.fromkeys(PROXIES, "http://127.0.0.1:9") | {
     "OLLAMA_HOST": "http://192.0.2.1:80",
     "OLLAMA_API_KEY": "secret",
     "NO_PROXY": "",
