@@ -55,10 +55,8 @@ class ProgressRouter:
     def __init__(self) -> None:
         self._calls: set[CallProgress] = set()
 
-    async def run(self, send: SendProgress | None, work: Callable[[], Awaitable[T]]) -> T:
-        """Run `work` and report to `send` what happens in it; None: the client wants nothing."""
-        if send is None:
-            return await work()
+    async def run(self, send: SendProgress, work: Callable[[], Awaitable[T]]) -> T:
+        """Run `work` and report to `send` what happens in it."""
         progress = CallProgress(send)
         token = _CURRENT.set(progress)
         self._calls.add(progress)

@@ -19,7 +19,7 @@ from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from interfaces.mcp.progress import ProgressRouter, SendProgress
+from interfaces.mcp.progress import ProgressRouter
 from interfaces.mcp.tools import UNKNOWN, Answer, Hints, Tool, ToolSet
 from interfaces.mcp.turns import Turns
 from pipeline.live import LiveMemory, OpenMemory, live_memory
@@ -98,7 +98,7 @@ class MemoryServer:
                 return await live.run(lambda memory: tool.run(memory, arguments))
 
         try:
-            answer = await self._progress.run(_reporter(context), work)
+            answer = await self._progress.run(context.session.report_progress, work)
         except DshMemoryError as error:
             result = _failed(error)
         except Exception as error:  # the boundary: a model never sees a traceback
@@ -155,11 +155,6 @@ def _declared(tool: Tool, hints: Hints) -> types.Tool:
             open_world_hint=hints.open_world,
         ),
     )
-
-
-def _reporter(context: Context) -> SendProgress | None:
-    meta = context.meta or {}
-    return None if meta.get("progress_token") is None else context.session.report_progress
 
 
 def _failed(error: DshMemoryError) -> types.CallToolResult:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -174,40 +175,74 @@ def line_client(place: Place) -> Iterator[Callable[..., LineClient]]:
 
 
 @dataclass
-class HangingModel:
-    """A loopback model server that accepts a scoring request and does not answer it."""
+class ModelServer:
+    """A System One server on loopback, with what the tests want to know about its client."""
 
     server: ThreadingHTTPServer
     asked: threading.Event = field(default_factory=threading.Event)
     left: threading.Event = field(default_factory=threading.Event)
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}"
-
     def settings(self) -> str:
-        return f'[jev]\nenabled = true\ncontext_window = 8192\nbase_url = "{self.url}"\n'
+        url = f"http://127.0.0.1:{self.server.server_port}"
+        return f'[jev]\nenabled = true\ncontext_window = 8192\nbase_url = "{url}"\n'
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def body(self) -> Any:
+        return json.loads(self.rfile.read(int(self.headers["content-length"])))
+
+
+@contextlib.contextmanager
+def served(handler: type[QuietHandler]) -> Iterator[ModelServer]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield ModelServer(server)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @pytest.fixture
-def hanging_model() -> Iterator[HangingModel]:
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            pass
+def hanging_model() -> Iterator[ModelServer]:
+    """Accepts a scoring request and does not answer it."""
 
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
+            self.body()
             model.asked.set()
-            self.connection.settimeout(30)
-            if self.connection.recv(1) == b"":  # the client closed the connection
-                model.left.set()
+            self.connection.settimeout(60)
+            with contextlib.suppress(OSError):
+                if self.connection.recv(1) == b"":  # the client closed the connection
+                    model.left.set()
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    model = HangingModel(server)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield model
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(Handler) as model:
+        yield model
+
+
+@pytest.fixture
+def scoring_model() -> Iterator[ModelServer]:
+    """Finds everything relevant, a little slowly."""
+
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:
+            asked = self.body()
+            time.sleep(0.05)
+            answers = {key: {"type": "noul", "noul": 0.9} for key in asked["questions"]}
+            usage = {"input_tokens": 1, "output_tokens": 1}
+            answer = {"model": asked["model"], "answers": answers, "usage": usage}
+            body = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with served(Handler) as model:
+        yield model
