@@ -27,7 +27,7 @@ HINT: Final = "Run memory-help for the fields and their limits."
 class Request(BaseModel):
     """A request: immutable, without coercion, closed to unknown fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 R = TypeVar("R", bound=Request)
