@@ -48,8 +48,12 @@ def page(no_open: bool, port: int) -> None:
 
 
 def _open_browser(url: str) -> None:
+    import os
     import threading
     import webbrowser
+
+    # Some browsers chat on the stdout that they inherit; ours is data, and has all been said.
+    os.dup2(2, 1)
 
     def start() -> None:
         if not webbrowser.open(url):

@@ -52,7 +52,11 @@ def build_app(source: form.Source, gate: Gate) -> Starlette:
         Route("/api/status", calls.status, methods=["GET"]),
         Mount("/", StaticFiles(directory=STATIC, html=True)),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(GateMiddleware, gate=gate)])
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(GateMiddleware, gate=gate)],
+        exception_handlers={DshMemoryError: _failed, Exception: _failed},
+    )
 
 
 class _Calls:
@@ -137,12 +141,15 @@ class _Calls:
     async def status(self, request: Request) -> Response:
         from pipeline.status import collect_status
 
-        try:
-            loaded = await _in_thread(self._source.load)
-            facts: dict[str, Any] = await collect_status(loaded, check=False)
-        except DshMemoryError as error:
-            return JSONResponse({"error": error.to_json()}, status_code=422)
+        loaded = await _in_thread(self._source.load)
+        facts: dict[str, Any] = await collect_status(loaded, check=False)
         return JSONResponse({"status": facts})
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, DshMemoryError):
+        return JSONResponse({"error": error.to_json()}, status_code=422)
+    return refused(500, "INTERNAL", f"Unexpected {type(error).__name__}: {str(error)[:300]}")
 
 
 async def _with_draft(

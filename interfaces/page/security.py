@@ -67,7 +67,8 @@ class Gate:
 
     def is_own_host(self, host: str) -> bool:
         """Whether a Host header names this server by one of its two loopback names."""
-        return host in (f"127.0.0.1:{self.port}", f"localhost:{self.port}")
+        port = "" if self.port == 80 else f":{self.port}"  # browsers leave the default port out
+        return host in (f"127.0.0.1{port}", f"localhost{port}")
 
 
 class GateMiddleware:

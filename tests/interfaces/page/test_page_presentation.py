@@ -195,6 +195,9 @@ def test_values_and_file_names_are_text_and_nothing_else(
     name = SCRIPT.replace("/", "∕")
     folder = home / f"{name} 'quoted' $(touch pwned) ‮gpj"
     folder.mkdir()
+    sessions = home / "dsh" / "sessions" / "--p--"
+    sessions.mkdir(parents=True)
+    (sessions / f"{name}.jsonl").write_text(SCRIPT)
     server = serve(
         f"[jev]\nmodel = '{name.replace(chr(39), chr(34))}'\n",
         config=folder / f"{name}.toml",
@@ -203,6 +206,7 @@ def test_values_and_file_names_are_text_and_nothing_else(
     tab = open_tab(server.url)
     tab.wait_for_selector(".facts-block")
     assert name in tab.inner_text("#file .path")
+    assert f"{name}.jsonl" in tab.inner_text("#status")
     assert SCRIPT in tab.inner_text("#field-obsidian-vault_path-facts")
     tab.fill("#field-store-home", SCRIPT)
     _wait_text(tab, "#field-store-home-problem", "absolute path")
@@ -372,7 +376,7 @@ def test_the_endpoint_check_asks_version_and_model_once(
 ) -> None:
     httpserver.expect_request("/api/version").respond_with_json({"version": "0.35.1"})
     httpserver.expect_request("/api/show", method="POST", json={"model": "mine"}).respond_with_json(
-        {"capabilities": ["decision"], "parameters": "num_ctx    2048"}
+        {"capabilities": ["decision"], "parameters": "num_ctx    2048", "model_info": {}}
     )
     httpserver.expect_request("/api/show", method="POST").respond_with_json(
         {"error": "model 'x:latest' not found"}, status=404
