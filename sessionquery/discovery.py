@@ -6,6 +6,7 @@ that a later change might not show in them.
 
 from __future__ import annotations
 
+import operator
 import os
 import stat
 import time
@@ -106,12 +107,15 @@ class Discovery:
         faults: Store-wide faults such as flat log files.
         directories: Listings by path relative to the root (``""`` is the root itself).
         listed: How many directories were really listed this time.
+        places: The logs by ``project/directory``; what a later look finds unchanged is taken over
+            as the same object, and if that is everything, `logs` is the same tuple.
     """
 
     logs: tuple[FoundLog, ...]
     faults: tuple[StoreFault, ...]
     directories: Mapping[str, DirectoryState] = field(repr=False)
     listed: int = 0
+    places: Mapping[str, FoundLog] = field(default_factory=dict, repr=False)
 
 
 def discover(root: Path, previous: Discovery | None, *, signal: AbortSignal) -> Discovery:
@@ -128,9 +132,15 @@ def discover(root: Path, previous: Discovery | None, *, signal: AbortSignal) -> 
     Raises:
         SessionQueryError: ``PERSISTENCE_FAILED`` if the root cannot be listed, ``ABORTED``.
     """
-    scan = _Scan(root, previous.directories if previous else {}, signal)
+    scan = _Scan(root, previous, signal)
     logs = tuple(scan.logs())
-    return Discovery(logs, tuple(scan.faults), scan.directories, scan.listed)
+    if (
+        previous is not None
+        and len(logs) == len(previous.logs)
+        and all(map(operator.is_, logs, previous.logs))
+    ):
+        logs = previous.logs
+    return Discovery(logs, tuple(scan.faults), scan.directories, scan.listed, scan.places)
 
 
 def find_session(
@@ -141,24 +151,26 @@ def find_session(
     Raises:
         SessionQueryError: As `discover`.
     """
-    scan = _Scan(root, previous.directories if previous else {}, signal, only=directory)
+    scan = _Scan(root, previous, signal, only=directory)
     logs = tuple(scan.logs())
-    return Discovery(logs, tuple(scan.faults), scan.directories, scan.listed)
+    return Discovery(logs, tuple(scan.faults), scan.directories, scan.listed, scan.places)
 
 
 class _Scan:
     def __init__(
         self,
         root: Path,
-        known: Mapping[str, DirectoryState],
+        previous: Discovery | None,
         signal: AbortSignal,
         *,
         only: str | None = None,
     ) -> None:
         self._only = only
         self._root = os.fspath(root)
-        self._known = known
+        self._known: Mapping[str, DirectoryState] = previous.directories if previous else {}
+        self._found: Mapping[str, FoundLog] = previous.places if previous else {}
         self._signal = signal
+        self.places: dict[str, FoundLog] = {}
         self.directories: dict[str, DirectoryState] = {}
         self.faults: list[StoreFault] = []
         self.listed = 0
@@ -182,8 +194,10 @@ class _Scan:
             )
             for directory in self._wanted(state.names):
                 self._signal.raise_if_aborted()
-                found = self._log_of(project, directory)
+                relative = f"{project}/{directory}"
+                found = self._unchanged_log(relative) or self._log_of(project, directory)
                 if found is not None:
+                    self.places[relative] = found
                     yield found
 
     def _wanted(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -247,6 +261,32 @@ class _Scan:
         )
         self.directories[relative] = state
         return state
+
+    def _unchanged_log(self, relative: str) -> FoundLog | None:
+        """Return the log found before if two stat calls show nothing new: the common case."""
+        found = self._found.get(relative)
+        known = self._known.get(relative)
+        if found is None or known is None:
+            return None
+        path = f"{self._root}/{relative}"
+        revision = found.revision
+        try:
+            folder, log = os.lstat(path), os.lstat(f"{path}/{found.name}")
+        except OSError:
+            return None
+        trusted = known.listed_at_ns - RECENT_NS
+        if (
+            folder.st_mtime_ns == known.mtime_ns < trusted
+            and folder.st_ctime_ns == known.ctime_ns < trusted
+            and folder.st_ino == known.inode
+            and log.st_size == revision.size
+            and log.st_mtime_ns == revision.mtime_ns
+            and log.st_ctime_ns == revision.ctime_ns
+            and log.st_ino == revision.inode
+        ):
+            self.directories[relative] = known
+            return found
+        return None
 
     def _log_of(self, project: str, directory: str) -> FoundLog | None:
         relative = f"{project}/{directory}"

@@ -205,8 +205,8 @@ def _unpack(value: Any) -> Any:
     return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
 
 
-def load_discovery(connection: sqlite3.Connection) -> Discovery | None:
-    """Return the remembered directory listings, to be checked against the store."""
+def load_discovery(connection: sqlite3.Connection, catalog: Catalog) -> Discovery | None:
+    """Return the remembered directory listings and logs, to be checked against the store."""
     directories = {
         _path(path): DirectoryState(
             mtime_ns, ctime_ns, inode, listed_at_ns, _names(names), _names(strays)
@@ -215,7 +215,10 @@ def load_discovery(connection: sqlite3.Connection) -> Discovery | None:
             "SELECT path, mtime_ns, ctime_ns, inode, listed_at_ns, names, strays FROM directories"
         )
     }
-    return Discovery((), (), directories) if directories else None
+    if not directories:
+        return None
+    places = {"/".join(log.place): log.found for log in catalog.logs.values()}
+    return Discovery((), (), directories, places=places)
 
 
 def save_directories(

@@ -273,6 +273,8 @@ def _install_new(location: IndexLocation) -> None:
             connection.execute("BEGIN IMMEDIATE")
             create_tables(connection, home=location.home)
             connection.execute("COMMIT")
+            # Switching over writes the header, so it must not be left to the first user.
+            connection.execute("PRAGMA journal_mode = WAL")
         finally:
             connection.close()
         with _writer_lock(path, None):

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from sessionquery.abort import AbortSignal
 from sessionquery.corpus import Corpus, ListedSession, classify, store_failure
-from sessionquery.discovery import Discovery, StoreFault, discover
+from sessionquery.discovery import Discovery, FoundLog, StoreFault, discover
 from sessionquery.errors import ABORTED, INDEX_FAILED, SessionQueryError
 from sessionquery.index.catalog import (
     Catalog,
@@ -88,6 +88,7 @@ class IndexKeeper:
         self._sessions: dict[str, SearchableSession] = {}
         self._unreadable: tuple[UnreadableSession, ...] = ()
         self._classified: tuple[int, tuple[StoreFault, ...]] | None = None
+        self._settled: tuple[int, tuple[FoundLog, ...]] | None = None
         self._fallback: str | None = None
 
     @property
@@ -189,6 +190,7 @@ class IndexKeeper:
     def _forget(self) -> None:
         self._catalog = None
         self._classified = None
+        self._settled = None
         self._saved = _NO_DISCOVERY
         self._discovery = None
 
@@ -207,6 +209,9 @@ class IndexKeeper:
         database.check_unchanged()
         catalog = self._current_catalog(database)
         discovery = discover(self._root, self._discovery, signal=signal)
+        if self._settled == (catalog.change, discovery.logs) and not discovery.listed:
+            self._discovery = discovery
+            return database
         plan = plan_sync(self._root, discovery, catalog, signal=signal)
         if not plan.empty:
             with database.writing(signal) as finish:
@@ -228,6 +233,7 @@ class IndexKeeper:
         elif plan.confirmed or discovery.listed:
             self._note_in_passing(database, plan.confirmed, discovery)
         self._discovery = discovery
+        self._settled = (catalog.change, discovery.logs) if plan.settled else None
         return database
 
     def _note_in_passing(
@@ -265,7 +271,7 @@ class IndexKeeper:
         try:
             self._catalog = load_catalog(connection)
             if self._discovery is None:
-                self._discovery = load_discovery(connection)
+                self._discovery = load_discovery(connection, self._catalog)
                 self._saved = self._discovery or _NO_DISCOVERY
         finally:
             connection.execute("COMMIT")

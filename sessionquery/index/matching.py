@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from sessionquery.abort import AbortSignal
@@ -15,6 +16,10 @@ from sessionquery.index.schema import SEQ_BITS, SEQ_MASK, SURFACE_NUMBERS, TYPE_
 
 _BATCH: Final = 4096
 _LARGEST: Final = 2**63 - 1
+
+
+Row = tuple[int, int, int, int]
+"""``(document id, count of highlighted runs, length in code points, time in ms)``."""
 
 
 class Match(NamedTuple):
@@ -57,7 +62,7 @@ class Scope:
 
 
 def best_matches(
-    rows: Iterator[tuple[int, int, int, int]], allowed: Mapping[int, Any] | frozenset[int]
+    rows: Iterator[Row], allowed: Mapping[int, Any] | frozenset[int]
 ) -> dict[int, Match]:
     """Return the strongest match of each allowed log.
 
@@ -79,7 +84,7 @@ def best_matches(
     return best
 
 
-def all_matches(rows: Iterator[tuple[int, int, int, int]]) -> list[Match]:
+def all_matches(rows: Iterator[Row]) -> list[Match]:
     """Return every match, strongest first."""
     out = [Match(-count, length, -when, -number) for number, count, length, when in rows]
     out.sort()
@@ -93,7 +98,7 @@ def find_matches(
     scope: Scope,
     *,
     signal: AbortSignal,
-) -> Iterator[tuple[int, int, int, int]]:
+) -> Iterator[Row]:
     """Yield ``(id, count, length, time)`` of each matching document, ascending by id.
 
     Runs inside the caller's reading transaction.
@@ -102,36 +107,34 @@ def find_matches(
         SessionQueryError: ``ABORTED``.
     """
     if not phrase.tokens:
-        return
+        return iter(())
     scale = count_scale(connection, phrase.expression)
     if not scale.matches:
-        return
-    rows = _weighted(connection, phrase.expression, scope, signal)
+        return iter(())
+    # A loop in C over the rows of all batches: a common word has very many.
+    rows = chain.from_iterable(_batches(connection, phrase.expression, scale, scope, signal))
     if scale.factor is None or phrase.overlap == "":
-        yield from _counted_by_text(connection, tokenizer, phrase, scale, rows)
-        return
-    factor = scale.factor
+        return _counted_by_text(connection, tokenizer, phrase, scale, rows)
     if phrase.overlap is None:
-        for number, weight, length, when in rows:
-            yield number, int(weight * factor + 0.5), length, when
-        return
-    overlaps = _overlaps(connection, phrase.overlap, scope, signal)
-    for number, weight, length, when in rows:
-        yield number, int(weight * factor + 0.5) - overlaps.get(number, 0), length, when
+        return rows
+    return _without_overlaps(connection, phrase.overlap, scope, signal, rows)
 
 
-def _overlaps(
-    connection: sqlite3.Connection, expression: str, scope: Scope, signal: AbortSignal
-) -> dict[int, int]:
+def _without_overlaps(
+    connection: sqlite3.Connection,
+    expression: str,
+    scope: Scope,
+    signal: AbortSignal,
+    rows: Iterator[Row],
+) -> Iterator[Row]:
     scale = count_scale(connection, expression)
-    factor = scale.factor
-    if factor is None:
-        return {}
-    whole = Scope(log_id=scope.log_id)
-    return {
-        number: int(weight * factor + 0.5)
-        for number, weight, _, _ in _weighted(connection, expression, whole, signal)
-    }
+    overlaps: dict[int, int] = {}
+    if scale.factor is not None:
+        whole = Scope(log_id=scope.log_id)
+        for batch in _batches(connection, expression, scale, whole, signal):
+            overlaps.update((number, count) for number, count, _, _ in batch)
+    for number, count, length, when in rows:
+        yield number, count - overlaps.get(number, 0), length, when
 
 
 def _counted_by_text(
@@ -139,21 +142,26 @@ def _counted_by_text(
     tokenizer: Tokenizer,
     phrase: Phrase,
     scale: CountScale,
-    rows: Iterator[tuple[int, float, int, int]],
-) -> Iterator[tuple[int, int, int, int]]:
-    for number, weight, length, when in rows:
-        if scale.factor is not None and int(weight * scale.factor + 0.5) == 1:
+    rows: Iterator[Row],
+) -> Iterator[Row]:
+    for number, count, length, when in rows:
+        if scale.factor is not None and count == 1:
             yield number, 1, length, when
             continue
         (text,) = connection.execute("SELECT text FROM texts WHERE id = ?", (number,)).fetchone()
         yield number, phrase.runs_in(tokenizer.tokens(text)), length, when
 
 
-def _weighted(
-    connection: sqlite3.Connection, expression: str, scope: Scope, signal: AbortSignal
-) -> Iterator[tuple[int, float, int, int]]:
+def _batches(
+    connection: sqlite3.Connection,
+    expression: str,
+    scale: CountScale,
+    scope: Scope,
+    signal: AbortSignal,
+) -> Iterator[list[Row]]:
+    """Yield the matching documents with their numbers of phrase instances."""
     bounds = ""
-    parameters: list[Any] = [WEIGHT, expression]
+    parameters: list[Any] = [scale.factor or 0.0, WEIGHT, expression]
     if scope.log_id is not None:
         bounds = " AND rowid BETWEEN ? AND ?"
         first = scope.log_id << SEQ_BITS
@@ -162,14 +170,14 @@ def _weighted(
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     # LIMIT keeps SQLite from merging the inner query, in which alone bm25() can be used.
     cursor = connection.execute(
-        "SELECT d.id, m.weight, d.length, d.time FROM"
+        "SELECT d.id, CAST(m.weight * ? + 0.5 AS INTEGER), d.length, d.time FROM"
         f" (SELECT rowid AS id, bm25(fts, ?) AS weight FROM fts WHERE fts MATCH ?{bounds}"
         " LIMIT -1) AS m CROSS JOIN docs AS d ON d.id = m.id" + where,
         [*parameters, *values],
     )
     while rows := cursor.fetchmany(_BATCH):
         signal.raise_if_aborted()
-        yield from rows
+        yield rows
 
 
 def surface_expression(as_of: int | None) -> tuple[str, list[int]]:

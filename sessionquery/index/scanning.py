@@ -118,7 +118,7 @@ class LogScanner:
         if isinstance(error.__cause__, FileNotFoundError):
             self._gone(task)
             return None
-        failure: LogFailure | None = LogFailure(error.code, error.message)
+        failure: LogFailure | None = LogFailure(error.code, error.message.rstrip("."))
         if isinstance(error.__cause__, OSError):
             # The file may become readable without any change of its own: look again every time.
             read_at, bytes_hash = 0, None

@@ -80,6 +80,8 @@ class SearchIndex:
         self._live = LiveIndex(live)
         self._tokenizer: Tokenizer | None = None
         self._mutex = threading.Lock()
+        self._persisted_of: object = None
+        self._persisted: dict[str, _Entry] = {}
 
     def open(self, *, signal: AbortSignal) -> None:
         """Open the index file now, so that a wrong one shows at once.
@@ -206,26 +208,19 @@ class SearchIndex:
     ) -> list[_Ranked]:
         allowed = self._allowed(corpus, request.session_filters)
         scope = Scope(request.event_filters, as_of)
+        persisted: dict[int, tuple[str, _Entry]] = {}
+        in_memory: dict[int, tuple[str, _Entry]] = {}
+        for session_id, entry in allowed.items():
+            group = in_memory if entry.live else persisted
+            group[entry.source.log.id] = (session_id, entry)
         ranked: list[_Ranked] = []
-        persisted = {
-            entry.source.log.id: (session_id, entry)
-            for session_id, entry in allowed.items()
-            if not entry.live or entry.source.connection is view.connection
-        }
-        in_memory = {
-            entry.source.log.id: (session_id, entry)
-            for session_id, entry in allowed.items()
-            if entry.source.connection is not view.connection
-        }
-        for group, connection in (
-            (persisted, view.connection),
-            (in_memory, self._live.connection if in_memory else None),
-        ):
-            if not group or connection is None:
-                continue
+        for group in filter(None, (persisted, in_memory)):
+            connection = self._live.connection if group is in_memory else view.connection
             rows = find_matches(connection, self._tools, phrase, scope, signal=signal)
-            for log_id, match in best_matches(rows, group).items():
-                ranked.append(_Ranked(match, *group[log_id]))
+            ranked += [
+                _Ranked(match, *group[log_id])
+                for log_id, match in best_matches(rows, group).items()
+            ]
         ranked.sort(key=lambda item: (item.match[:3], item.session_id))
         return ranked
 
@@ -304,13 +299,18 @@ class SearchIndex:
         )
 
     def _corpus(self, view: IndexView) -> dict[str, _Entry]:
-        corpus = {
-            session_id: _Entry(
-                Source(view.connection, session.log), session.listed.header, False, session
-            )
-            for session_id, session in view.sessions.items()
-        }
+        if self._persisted_of is not view.sessions:
+            self._persisted_of = view.sessions
+            self._persisted = {
+                session_id: _Entry(
+                    Source(view.connection, session.log), session.listed.header, False, session
+                )
+                for session_id, session in view.sessions.items()
+            }
         live: dict[str, IndexedLog] = self._live.synchronize()
+        if not live:
+            return self._persisted
+        corpus = dict(self._persisted)
         for session_id, log in live.items():
             assert isinstance(log.header, SessionHeader)
             persisted = view.sessions.get(session_id)

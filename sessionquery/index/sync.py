@@ -47,11 +47,13 @@ class SyncPlan:
         changed: Logs to be read.
         confirmed: Logs whose bytes were found unchanged although their times were too recent.
         removed: Numbers of logs that are gone.
+        settled: Whether nothing differs and no log needs another look while its times stay.
     """
 
     changed: tuple[FoundLog, ...]
     confirmed: tuple[IndexedLog, ...]
     removed: tuple[int, ...]
+    settled: bool
 
     @property
     def empty(self) -> bool:
@@ -93,7 +95,8 @@ def plan_sync(
         removed = tuple(sorted(number for place, number in places.items() if place not in present))
     if older:
         changed.extend(_changed_families(discovery, catalog, changed))
-    return SyncPlan(tuple(changed), tuple(confirmed), removed)
+    settled = not (changed or confirmed or removed)
+    return SyncPlan(tuple(changed), tuple(confirmed), removed, settled)
 
 
 def _confirm(root: Path, known: IndexedLog) -> IndexedLog | None:
