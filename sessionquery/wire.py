@@ -194,7 +194,7 @@ def _surface(view: SurfaceView) -> dict[str, Any]:
     return {
         "session": _header(view.session),
         "inheritedEventCount": view.inherited_event_count,
-        "capturedThroughSeq": view.captured_through_seq,
+        "capturedThroughSeq": None if view.captured_through_seq < 0 else view.captured_through_seq,
         "events": _events(view.events),
     }
 

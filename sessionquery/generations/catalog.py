@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.values import Row, is_name
+from sessionquery.generations.shapes import name
+from sessionquery.generations.values import Row
 from sessionquery.model import SessionHeader
 
 _MODES = frozenset({"one-shot", "continuable"})
@@ -80,7 +81,7 @@ def _described(descriptor: dict[str, Any]) -> dict[str, Any] | None:
     label = descriptor.get("label")
     if version not in (1, 2, 3) or mode not in _MODES:
         return None
-    if mode == "continuable" and not is_name(label):
+    if mode == "continuable" and not name(label):
         return None
     return {"mode": mode} if label is None else {"mode": mode, "label": label}
 

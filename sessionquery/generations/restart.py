@@ -1,37 +1,38 @@
 """A session that was restarted in the middle of a turn and simply began the next one.
 
 Old writers did not close the interrupted turn. The migrations recognize exactly one such form - the
-next input was put into the queue right before - and insert the missing ``turn/end``.
+next input was put into the queue right before - and insert the missing ``turn/end``. Any other
+turn in an open turn stays for the step or the final check to refuse.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sessionquery.generations.problems import MigrationRefusedError
 from sessionquery.generations.values import Row
+from sessionquery.jstext import is_count
 
 
 class RestartWatch:
-    """Follows turns and steps; says where a ``turn/end`` is missing."""
+    """Follows turns and steps; says where a ``turn/end`` is missing.
+
+    Attributes:
+        turn: The open turn, None between turns.
+    """
 
     def __init__(self) -> None:
-        self._turn: Any = None
+        self.turn: Any = None
         self._step_open = False
         self._spliced = False
 
     def missing_end(self, row: Row) -> dict[str, Any] | None:
-        """Return the data of the ``turn/end`` that belongs before `row`, or None.
-
-        Raises:
-            MigrationRefusedError: A turn begins in an open turn in any other way.
-        """
+        """Return the data of the ``turn/end`` that belongs before `row`, or None."""
         kind, missing = row["type"], None
         if kind == "turn/start":
             missing = self._end_before(row)
-            self._turn, self._step_open = row["data"].get("turn"), False
+            self.turn, self._step_open = row["data"].get("turn"), False
         elif kind == "turn/end":
-            self._turn, self._step_open = None, False
+            self.turn, self._step_open = None, False
         elif kind == "step/start":
             self._step_open = True
         elif kind == "step/end":
@@ -44,11 +45,11 @@ class RestartWatch:
         self._spliced = False
 
     def _end_before(self, row: Row) -> dict[str, Any] | None:
-        turn = self._turn
-        if turn is None:
+        turn = self.turn
+        if not is_count(turn) or self._step_open or not self._spliced:
             return None
-        if self._step_open or not self._spliced or row["data"].get("turn") != turn + 1:
-            raise MigrationRefusedError(f"a turn begins at {row['seq']} while turn {turn} is open")
+        if row["data"].get("turn") != turn + 1:
+            return None
         return {"turn": turn, "reason": {"kind": "interrupted"}}
 
 

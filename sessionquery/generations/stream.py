@@ -10,23 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from sessionquery.generations.decoding import PACKED_MEMBERS, is_packed
+from sessionquery.generations.packed import PACKED_MEMBERS, is_packed
 from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.values import Row, is_name, keys
-from sessionquery.jstext import is_count, is_safe_integer
+from sessionquery.generations.shapes import Maybe, Shape, count, name, text
+from sessionquery.generations.values import Row
+from sessionquery.jstext import is_safe_integer
 
-_CHUNK_ROW = keys("type seq time data")
-_CHUNK_DATA = keys("turn step chunk")
+
+def _is_chunk(chunk: Any) -> bool:
+    return type(chunk) is dict and name(chunk.get("type"))
+
+
+_CHUNK = Shape(turn=count, step=count, chunk=_is_chunk)
+_TEXT_DELTA = Shape(type=text, index=count, text=text)
+_CALL_DELTA = Shape(type=text, index=count, id=name, name=Maybe(name), argumentsDelta=text)
 _DELTAS = {
-    "text-delta": ("text-chunks", "text", keys("type index text")),
-    "reasoning-delta": ("reasoning-chunks", "text", keys("type index text")),
-    "tool-call-delta": (
-        "tool-call-chunks",
-        "argumentsDelta",
-        keys("type index id argumentsDelta | name"),
-    ),
+    "text-delta": ("text-chunks", "text", _TEXT_DELTA),
+    "reasoning-delta": ("reasoning-chunks", "text", _TEXT_DELTA),
+    "tool-call-delta": ("tool-call-chunks", "argumentsDelta", _CALL_DELTA),
 }
-"""Delta chunk type: its record type, the key of its piece, its keys."""
+"""Delta chunk type: its record type, the key of its piece, its shape."""
 
 
 Insertion: TypeAlias = tuple[str, dict[str, Any]]
@@ -80,18 +83,10 @@ def _packed_run(row: Row) -> ChunkRun:
 
 
 def _single_run(row: Row) -> ChunkRun:
-    data = row.get("data")
-    if not _CHUNK_ROW.fit(row) or not _CHUNK_DATA.fit(data) or not is_safe_integer(row["time"]):
+    time, data = row.get("time"), row.get("data")
+    if not is_safe_integer(time) or not _CHUNK(data):
         raise MigrationRefusedError(f"assistant/chunk at {row.get('seq')} is malformed")
-    chunk = data["chunk"]
-    if (
-        type(chunk) is not dict
-        or not is_name(chunk.get("type"))
-        or not is_count(data["turn"])
-        or not is_count(data["step"])
-    ):
-        raise MigrationRefusedError(f"assistant/chunk at {row['seq']} is malformed")
-    time = row["time"]
+    time, chunk = int(time), data["chunk"]
     record = _delta_record(chunk, time) or {"type": "chunk", "time": time, "chunk": chunk}
     finishes = chunk["type"] == "finish"
     return ChunkRun(data["turn"], data["step"], int(row["seq"]), 1, time, record, finishes)
@@ -99,7 +94,7 @@ def _single_run(row: Row) -> ChunkRun:
 
 def _delta_record(chunk: dict[str, Any], time: int) -> dict[str, Any] | None:
     known = _DELTAS.get(chunk["type"])
-    if known is None or not known[2].fit(chunk):
+    if known is None or not known[2](chunk):
         return None
     kind, piece, _ = known
     record: dict[str, Any] = {"type": kind, "time0": time, "index": chunk["index"], "dt": []}

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from sessionquery.generations.admission import check_envelope, check_event
 from sessionquery.generations.context import LogContext
-from sessionquery.generations.decoding import is_packed
-from sessionquery.generations.payloads import check_envelope, check_payload
+from sessionquery.generations.packed import is_packed
 from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.values import Row, is_name, keys
+from sessionquery.generations.shapes import Shape, anything, name
+from sessionquery.generations.values import Row
 from sessionquery.jstext import is_count
 
 _RENAMED = {
@@ -26,9 +27,9 @@ _RENAMED = {
 }
 _REMOVED_TYPES = frozenset({"mode/set", "request/header-delta"})
 
-_TRIGGERED_TURN = keys("turn trigger")
-_STEERING_MESSAGE = keys("turn message")
-_STEERING_PARTS = keys("turn content source")
+_TRIGGERED_TURN = Shape(turn=anything, trigger=anything)
+_STEERING_MESSAGE = Shape(turn=anything, message=anything)
+_STEERING_PARTS = Shape(turn=anything, content=anything, source=anything)
 _RETRY_CHAIN = ("turn", "step", "provider", "policyKey")
 _WRAPPED_RESULT = ("callId", "content", "isError")
 
@@ -43,7 +44,7 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
     for row in rows:
         if not is_packed(row) and row.get("type") != "assistant/chunk":
             row = upgrade.apply(row)
-            check_payload(row, 0)
+            check_event(row, 0)
         yield row
 
 
@@ -95,10 +96,10 @@ class _Upgrade:
             self._message_ids[row["seq"]] = message["id"]
 
     def _turn_start(self, row: Row, data: dict[str, Any]) -> Row:
-        if not _TRIGGERED_TURN.fit(data):
+        if not _TRIGGERED_TURN(data):
             return row
         trigger = data["trigger"]
-        if type(trigger) is not dict or not is_name(trigger.get("kind")):
+        if type(trigger) is not dict or not name(trigger.get("kind")):
             raise MigrationRefusedError(f"turn/start at {row['seq']} has a malformed trigger")
         return {**row, "data": {"turn": data["turn"]}}
 
@@ -120,9 +121,9 @@ class _Upgrade:
         return {**row, "data": {**data, "header": kept}}
 
     def _steering_message(self, row: Row, data: dict[str, Any]) -> Row:
-        if _STEERING_MESSAGE.fit(data):
+        if _STEERING_MESSAGE(data):
             message = data["message"]
-        elif _STEERING_PARTS.fit(data):
+        elif _STEERING_PARTS(data):
             message = {
                 "content": data["content"],
                 "source": data["source"],
@@ -218,7 +219,7 @@ class _Upgrade:
         start = op.get("start")
         if not is_count(start) or start not in self._message_ids:
             raise MigrationRefusedError(f"tool/result at {row['seq']} replaces no known message")
-        return self._message_ids[start]
+        return self._message_ids[int(start)]
 
 
 def _hashable(value: Any) -> Any:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from sessionquery.generations.admission import check_envelope, check_event
 from sessionquery.generations.context import LogContext
-from sessionquery.generations.decoding import is_packed
-from sessionquery.generations.payloads import check_payload
+from sessionquery.generations.packed import is_packed
 from sessionquery.generations.problems import CorruptLogError, MigrationRefusedError
 from sessionquery.generations.renumber import Numbering
 from sessionquery.generations.restart import RestartWatch
@@ -32,13 +32,13 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
             copied part ends inside an attempt, or a turn begins inside another.
     """
     step = _Step(log)
-    checked = log.generation < 1
     for row in rows:
         if is_packed(row) or row.get("type") == "assistant/chunk":
             yield from step.chunk(chunk_run(row))
             continue
-        if not checked:
-            check_payload(row, 1)
+        if log.generation == 1:
+            check_envelope(row)
+            check_event(row, 1)
         yield from step.event(row)
     yield from step.end()
 
@@ -71,7 +71,10 @@ class _Step:
     def event(self, row: Row) -> Iterator[Row]:
         self._count += 1
         self._time = row["time"]
+        turn = self._restart.turn
         missing = self._restart.missing_end(row)
+        if row["type"] == "turn/start" and turn is not None and missing is None:
+            raise MigrationRefusedError(f"turn/start at {row['seq']} stands in turn {turn}")
         if row["type"] == "assistant/message":
             yield from self._message(row)
             return

@@ -13,11 +13,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from sessionquery.generations.admission import check_event
 from sessionquery.generations.context import LogContext
-from sessionquery.generations.decoding import flags_error_without_block
-from sessionquery.generations.payloads import check_strict
 from sessionquery.generations.problems import MigrationRefusedError
 from sessionquery.generations.renumber import Numbering
+from sessionquery.generations.shapes import Shape, count, one_of
 from sessionquery.generations.values import Row
 from sessionquery.rows import SURFACE_TYPES
 
@@ -25,6 +25,7 @@ _RENAMED = {
     "tool/code-dispatch": "tool/ptc-dispatch",
     "tool/code-dispatch-start": "tool/ptc-dispatch-start",
 }
+_REPLACE = Shape(op=one_of("replace"), start=count, end=count)
 _PROMPT_SOURCE = {"kind": "plugin", "plugin": "@deepseek-ai/dsh-system-prompt"}
 
 
@@ -37,7 +38,9 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
     """
     step = _Step(log)
     for row in rows:
-        check_strict(row)
+        if log.generation == 2:
+            check_event(row, 2)
+        _check_surface_keys(row)
         yield from step.event(row)
 
 
@@ -100,10 +103,6 @@ class _Step:
     def _surface(self, row: Row) -> Row:
         if self._head is None:
             raise MigrationRefusedError(f"{row['type']} at {row['seq']} precedes the first step")
-        if row["type"] == "tool/result" and flags_error_without_block(row["data"]):
-            raise MigrationRefusedError(
-                f"tool/result at {row['seq']} has an error but no error block"
-            )
         row = self._numbers.place(row)
         op = row["surfaceOp"]
         if op == "append":
@@ -120,6 +119,19 @@ class _Step:
         if kind == "agent-preset/selected" and row["data"]["agentPreset"] == "code":
             return {**row, "data": {"agentPreset": "ptc"}}
         return {**row, "type": _RENAMED[kind]} if kind in _RENAMED else row
+
+
+def _check_surface_keys(row: Row) -> None:
+    kind = row["type"]
+    if kind not in SURFACE_TYPES:
+        if "surfaceOp" in row or "sourceEventSeqs" in row:
+            raise MigrationRefusedError(f"{kind} at {row['seq']} is outside the surface")
+        return
+    op = row.get("surfaceOp")
+    if op != "append" and not _REPLACE(op):
+        raise MigrationRefusedError(f"{kind} at {row['seq']} has no proper surfaceOp")
+    if "sourceEventSeqs" in row and (kind == "assistant/message" or not row["sourceEventSeqs"]):
+        raise MigrationRefusedError(f"{kind} at {row['seq']} has no proper sourceEventSeqs")
 
 
 def _kept(header: dict[str, Any]) -> dict[str, Any]:

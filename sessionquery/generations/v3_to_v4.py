@@ -11,20 +11,26 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from sessionquery.generations.context import LogContext
-from sessionquery.generations.payloads import KNOWN_SOURCES
+from sessionquery.generations.known_types import GENERATION_3
 from sessionquery.generations.problems import MigrationRefusedError
 from sessionquery.generations.renumber import Numbering
 from sessionquery.generations.restart import RestartWatch
-from sessionquery.generations.tables import TABLE_B_TYPES
 from sessionquery.generations.values import Row
 
 _PROMPT_PLUGIN = "@deepseek-ai/dsh-system-prompt"
+_KEPT_NAMES = (
+    *("agent-instructions", "session-reference", "team-message", "goal", "skill-invocation"),
+    *("skill-catalog", "coordinator", "subagent-report", "subagent-settled", "webhook"),
+    *("agent-message", "model-selection", "plan-mode", "time-context", "tmux-context"),
+    *("user-approval", "repeat-tool-reminder", "tool-cordis", "cordis-host-runner", "tool-goal"),
+    *("tool-jobs", "hooks-codex", "hooks-claude-code", "schedule", "dsh-session-title-llm"),
+)
 _SOURCE_KINDS = {
     "compact": "compact-checkpoint",
     "tools-code-mode": "ptc-mode",
     "tools-ptc": "ptc-mode",
     "dsh-compaction-basic": "compact-basic",
-    **{name: name for name in KNOWN_SOURCES},
+    **{name: name for name in _KEPT_NAMES},
 }
 _BLOCKS = frozenset({"text", "reasoning", "image", "file", "tool-call", "tool-result"})
 _RESULT_MESSAGE = frozenset({"role", "source", "content", "id"})
@@ -49,7 +55,7 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
 
 def _converted(row: Row, log: LogContext) -> Row:
     kind = row["type"]
-    if kind not in TABLE_B_TYPES:
+    if kind not in GENERATION_3:
         if "ignorable" not in row:
             raise MigrationRefusedError(f"the event type {kind!r} at {row['seq']} is unknown")
         return {**row, "type": f"plugin:{kind}"}

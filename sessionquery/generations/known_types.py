@@ -1,0 +1,23 @@
+"""The event types that generation 3 knows; all others must be marked ignorable there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sessionquery.generations.admission import ADMITTED
+from sessionquery.rows import SURFACE_TYPES
+
+GENERATION_3: Final = (
+    frozenset(ADMITTED[2]) - {"tool/code-dispatch", "tool/code-dispatch-start"}
+) | {
+    "deliverables/presented",
+    "image/offload",
+    "subagent/catalog",
+    "system/message",
+    "tool/ptc-dispatch",
+    "tool/ptc-dispatch-start",
+    "workspace/changes",
+}
+
+LOG_ONLY_3: Final = GENERATION_3 - SURFACE_TYPES
+"""Known types outside the surface: no `surfaceOp`, no `sourceEventSeqs`."""

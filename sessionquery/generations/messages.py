@@ -1,0 +1,184 @@
+"""Shapes of the messages of generations 0 to 2: blocks, sources, stream records."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sessionquery.generations.shapes import (
+    Check,
+    Maybe,
+    Shape,
+    anything,
+    boolean,
+    count,
+    integer,
+    list_of,
+    name,
+    one_of,
+    positive,
+    text,
+    variants,
+)
+
+_IMAGE: Final = Shape(
+    attachmentId=name,
+    mediaType=one_of("image/png", "image/jpeg", "image/webp", "image/gif"),
+    bytes=count,
+    width=count,
+    height=count,
+    name=Maybe(text),
+)
+_BLOCKS: Final[dict[str, Check]] = {
+    "text": Shape(type=text, text=text),
+    "reasoning": Shape(type=text, text=text),
+    "image": Shape(type=text, attachment=_IMAGE),
+    "file": Shape(type=text, attachment=Shape(attachmentId=name, name=text, bytes=count)),
+    "tool-call": Shape(type=text, id=name, name=name, arguments=text),
+}
+known_block: Final = variants("type", _BLOCKS)
+blocks: Final = list_of(known_block)
+_RESULT: Final = Shape(
+    type=one_of("tool-result"), toolCallId=name, content=blocks, isError=Maybe(boolean)
+)
+
+_SECTION: Final = Shape(name=name, text=text)
+_FORMS: Final = one_of("instructions", "catalog", "snapshot", "notice", "relay", "recall")
+_PLUGIN: Final = Shape(
+    kind=text,
+    plugin=name,
+    form=Maybe(_FORMS),
+    sections=Maybe(list_of(_SECTION)),
+    summary=Maybe(text),
+)
+_CHECKPOINT: Final = Shape(kind=text, plugin=name, compactionId=name, sourceCommandId=Maybe(name))
+
+
+def _plugin(source: Any) -> bool:
+    if source.get("plugin") == "compact":
+        return bool(_CHECKPOINT(source))
+    if not _PLUGIN(source):
+        return False
+    if "form" not in source:
+        return True
+    form = source["form"]
+    return ("sections" in source) == (form == "snapshot") and ("summary" in source) == (
+        form == "notice"
+    )
+
+
+_RELAY: Final = Shape(kind=text, form=one_of("relay"), senderSessionId=name)
+_GOAL_STATE: Final = Shape(
+    id=name,
+    revision=positive,
+    objective=name,
+    phase=one_of("active", "paused", "blocked", "complete"),
+    maxGoalRounds=positive,
+)
+_GOAL_KEPT: Final = Shape(
+    kind=one_of("goal/change"),
+    version=one_of(1),
+    operation=one_of("create", "edit", "pause", "resume", "complete", "block"),
+    goal=_GOAL_STATE,
+    roundsStarted=count,
+    createdAt=count,
+    updatedAt=count,
+)
+_GOAL_CLEARED: Final = Shape(
+    kind=one_of("goal/change"),
+    version=one_of(1),
+    operation=one_of("clear"),
+    cleared=Shape(id=name, revision=positive),
+    clearedAt=count,
+)
+
+
+def goal_change(data: Any) -> bool:
+    """The data of a ``goal/change`` event, which a message source may carry as well."""
+    return _GOAL_KEPT(data) or _GOAL_CLEARED(data)
+
+
+_GOAL: Final = Shape(
+    kind=text, goalId=name, revision=positive, round=count, change=Maybe(goal_change)
+)
+
+
+def _goal(source: Any) -> bool:
+    return _GOAL(source) and ("change" in source or source["round"] >= 1)
+
+
+_MODEL: Final = Shape(kind=one_of("model"), provider=name, model=name, replayState=Maybe(anything))
+_TOOL: Final = Shape(kind=one_of("tool"), callId=name)
+_SOURCES: Final[dict[str, Check]] = {
+    "user": Shape(kind=text, rpcId=Maybe(name), clientTimeZone=Maybe(name)),
+    "plugin": _plugin,
+    "model": _MODEL,
+    "tool": _TOOL,
+    "goal": _goal,
+    "agent-instructions": Shape(kind=text, form=one_of("instructions"), changes=list_of(anything)),
+    "session-reference": Shape(
+        kind=text, form=one_of("recall"), version=one_of(1), references=list_of(anything)
+    ),
+    "team-message": Shape(kind=text, teamId=name, messageId=name, senderId=name, senderName=text),
+    "skill-invocation": Shape(kind=text, name=name, form=one_of("instructions")),
+    "skill-catalog": Shape(kind=text, form=one_of("catalog"), entries=list_of(anything)),
+    "coordinator": _RELAY,
+    "subagent-report": _RELAY,
+    "agent-message": _RELAY,
+    "subagent-settled": Shape(kind=text, form=one_of("notice"), summary=text, senderSessionId=name),
+    "webhook": Shape(
+        kind=text,
+        provider=name,
+        source=name,
+        deliveryId=name,
+        ruleId=name,
+        form=one_of("notice"),
+        summary=text,
+    ),
+}
+source: Final = variants("kind", _SOURCES)
+
+
+def message(role: Check, source: Check = source, content: Check = blocks) -> Shape:
+    """The shape of a message with these parts."""
+    return Shape(id=name, role=role, source=source, content=content)
+
+
+user_message: Final = message(one_of("user"))
+assistant_message: Final = message(one_of("assistant"), _MODEL)
+title_message: Final = message(one_of("system", "user", "assistant"))
+_result_message: Final = message(one_of("user"), _TOOL, list_of(_RESULT, least=1, most=1))
+
+
+def result_message(value: Any) -> bool:
+    """A tool's result, wrapped into one block that names the same call as the source."""
+    return _result_message(value) and value["content"][0]["toolCallId"] == value["source"]["callId"]
+
+
+usage: Final = Shape(
+    inputTokens=count,
+    outputTokens=count,
+    totalTokens=Maybe(count),
+    cacheReadTokens=Maybe(count),
+    cacheWriteTokens=Maybe(count),
+    reasoningTokens=Maybe(count),
+)
+
+_TEXT_RUN: Final = Shape(
+    type=text, time0=integer, index=count, dt=list_of(integer), texts=list_of(text, least=1)
+)
+_CALL_RUN: Final = Shape(
+    type=text,
+    time0=integer,
+    index=count,
+    dt=list_of(integer),
+    id=name,
+    name=Maybe(name),
+    args=list_of(text, least=1),
+)
+_STREAM_RECORDS: Final[dict[str, Check]] = {
+    "text-chunks": _TEXT_RUN,
+    "reasoning-chunks": _TEXT_RUN,
+    "tool-call-chunks": _CALL_RUN,
+    "chunk": Shape(type=text, time=integer, chunk=lambda chunk: chunk.__class__ is dict),
+}
+stream: Final = list_of(variants("type", _STREAM_RECORDS))
