@@ -246,3 +246,51 @@ def scoring_model() -> Iterator[ModelServer]:
 
     with served(Handler) as model:
         yield model
+
+
+@pytest.fixture(scope="session")
+def write_session() -> Callable[..., Path]:
+    """Write a plain one-turn session; with `asking`, a second step in which it calls a tool."""
+
+    def write(
+        home: Path,
+        session_id: str,
+        text: str,
+        *,
+        cwd: str,
+        asking: str | None = None,
+        time: int = 1_790_000_000_000,
+        **header: Any,
+    ) -> Path:
+        message = {"content": [{"type": "text", "text": text}], "source": {"kind": "user"}}
+        message |= {"role": "user", "id": "m1"}
+        rows: list[dict[str, Any]] = [
+            {"type": "turn/start", "data": {"turn": 1}},
+            {"type": "step/start", "data": {"turn": 1, "step": 1}},
+            {"type": "user/message", "data": message, "surfaceOp": "append"},
+            {"type": "step/end", "data": {"turn": 1, "step": 1}},
+        ]
+        if asking is not None:
+            said: Any = {"role": "assistant", "id": "m2"}
+            said["source"] = {"kind": "model", "provider": "p", "model": "m"}
+            said["content"] = [{"type": "text", "text": asking}]
+            rows += [
+                {"type": "step/start", "data": {"turn": 1, "step": 2}},
+                {
+                    "type": "assistant/message",
+                    "data": {"turn": 1, "step": 2, "message": said, "stream": []},
+                    "surfaceOp": "append",
+                },
+                {"type": "step/end", "data": {"turn": 1, "step": 2}},
+            ]
+        rows.append({"type": "turn/end", "data": {"turn": 1, "reason": {"kind": "completed"}}})
+        first = {"type": "session", "version": 4, "id": session_id, "createdAt": time}
+        first |= {"cwd": cwd, "isSeeded": False, "delegationDepth": 0, **header}
+        lines = [first] + [{**row, "seq": seq, "time": time + seq} for seq, row in enumerate(rows)]
+        folder = home / "sessions" / ("--" + cwd.strip("/").replace("/", "-") + "--") / session_id
+        folder.mkdir(parents=True)
+        log = folder / "session.v4.jsonl"
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+        return log
+
+    return write
