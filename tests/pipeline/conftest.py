@@ -285,10 +285,12 @@ class PlainHome:
 
     @staticmethod
     def call(tool: str, arguments: str, answer: str) -> tuple[dict[str, Any], ...]:
-        """An assistant message that is nothing but one call, the call, and its result."""
+        """The only rows of a turn: a message that is nothing but one call, the call, its result."""
         place = {"turn": 1, "step": 1}
+        usage = {"inputTokens": 1, "outputTokens": 1}
         block = {"type": "tool-call", "id": "c1", "name": tool, "arguments": arguments}
-        asked = {"role": "assistant", "content": [block], "source": {"kind": "model"}, "id": "a1"}
+        asked: dict[str, Any] = {"role": "assistant", "content": [block], "id": "a1"}
+        asked["source"] = {"kind": "model", "provider": "p", "model": "m"}
         said = {
             "role": "tool",
             "toolCallId": "c1",
@@ -301,13 +303,14 @@ class PlainHome:
         return (
             {
                 "type": "assistant/message",
-                "data": {**place, "message": asked, "usage": {}, "stream": []},
+                "data": {**place, "message": asked, "usage": usage, "stream": []},
                 "surfaceOp": "append",
             },
             {"type": "tool/call", "data": {**place, **call}},
             {
                 "type": "tool/result",
                 "data": {**place, "message": said},
+                "sourceEventSeqs": [3],
                 "surfaceOp": "append",
             },
         )
