@@ -16,6 +16,7 @@ from pathlib import Path
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 GRACE_SECONDS = 2.0
+MARK_VARIABLE = "MANAGED_BY"
 _KILL_SECONDS = 5.0
 
 
@@ -42,6 +43,27 @@ def end_family(group: int | None) -> None:
     if _wait_gone(group, GRACE_SECONDS, signal.SIGTERM):
         return
     _wait_gone(group, _KILL_SECONDS, signal.SIGKILL)
+
+
+def end_marked(mark: str) -> None:
+    """Kill every process of this user whose environment carries the mark (Linux).
+
+    The last resort, for when guardian and keeper were both killed: the mark is inherited, so what
+    is left is found wherever it went, and a number that was given to a new process is not.
+    """
+    if sys.platform != "linux":
+        return
+    deadline = time.monotonic() + _KILL_SECONDS
+    while time.monotonic() < deadline:
+        found = _marked(f"{MARK_VARIABLE}={mark}".encode())
+        if not found:
+            return
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+        time.sleep(0.03)
 
 
 def reap() -> list[tuple[int, int]]:
@@ -117,6 +139,20 @@ def _descendants() -> list[int]:
         below = children.get(pending.pop(), [])
         found.extend(below)
         pending.extend(below)
+    return found
+
+
+def _marked(entry: bytes) -> list[int]:
+    found: list[int] = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            environment = (process / "environ").read_bytes()  # empty for a zombie
+        except OSError:
+            continue
+        if entry in environment.split(b"\0"):
+            found.append(int(process.name))
     return found
 
 

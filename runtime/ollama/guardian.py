@@ -26,6 +26,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+if __name__ == "__main__":
+    # The package's own directory comes last, behind the standard library.
+    sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from runtime.ollama.descendants import MARK_VARIABLE, become_subreaper, end_family
+
 _LIFE_LOCK_SECONDS = 10.0
 _LINE_BYTES = 64
 
@@ -37,11 +43,13 @@ class Guardian:
         place: The socket's path.
         executable: Absolute path of ``ollama``.
         first: The first lease.
+        life: The locked descriptor of the life lock, which the keeper inherits.
     """
 
-    def __init__(self, place: Path, executable: str, first: socket.socket) -> None:
+    def __init__(self, place: Path, executable: str, first: socket.socket, life: int) -> None:
         self._place = place
         self._executable = executable
+        self._life = life
         self._leases: dict[socket.socket, bytes] = {first: b""}
         self._visitors: dict[socket.socket, bytes] = {}
         self._service: int | None = None
@@ -57,7 +65,7 @@ class Guardian:
         # The socket exists before the service does: whoever finds the service answering also
         # finds the socket, and takes a lease instead of a stranger's server.
         listener = self._listen()
-        self._start_keeper(listener)
+        self._start_keeper()
         entries: tuple[int | socket.socket, ...] = (listener, self._reports, wake, *self._leases)
         for entry in entries:
             self._selector.register(entry, selectors.EVENT_READ)
@@ -87,27 +95,27 @@ class Guardian:
         listener.setblocking(False)
         return listener
 
-    def _start_keeper(self, listener: socket.socket) -> None:
+    def _start_keeper(self) -> None:
         orders, self._orders = os.pipe()
         self._reports, reports = os.pipe()
-        self._keeper = os.fork()
-        if self._keeper == 0:
-            try:
-                for entry in (listener, *self._leases):
-                    entry.close()
-                os.close(self._orders)
-                os.close(self._reports)
-                from runtime.ollama.keeper import keep
-
-                keep(
-                    orders=orders,
-                    reports=reports,
-                    executable=self._executable,
-                    environment=os.environ,
-                    socket_path=self._place,
-                )
-            finally:
-                os._exit(1)
+        kept = (orders, reports, self._life)
+        for descriptor in kept:
+            os.set_inheritable(descriptor, True)
+        self._keeper = os.posix_spawn(
+            sys.executable,
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                str(Path(__file__).with_name("keeper.py")),
+                str(orders),
+                str(reports),
+                self._executable,
+                str(self._place),
+            ],
+            os.environ,
+        )
+        os.set_inheritable(self._life, False)
         os.close(orders)
         os.close(reports)
 
@@ -181,6 +189,7 @@ class Guardian:
             "service": self._service,
             "leases": len(self._leases),
             "started_at": self._started_at,
+            "mark": os.environ[MARK_VARIABLE],
         }
 
     def _say(self, peer: socket.socket, message: dict[str, Any]) -> None:
@@ -193,8 +202,6 @@ class Guardian:
         listener.close()
 
     def _stop(self) -> None:
-        from runtime.ollama.descendants import end_family
-
         os.close(self._orders)
         while os.read(self._reports, 65536):
             pass  # until the keeper is gone
@@ -207,10 +214,12 @@ class Guardian:
 
 
 @contextlib.contextmanager
-def _life_lock(path: Path) -> Iterator[None]:
+def _life_lock(path: Path) -> Iterator[int]:
     """Hold the lock that says that something of ours may still be running.
 
-    The keeper inherits it by fork, so it outlasts a guardian that is killed.
+    The keeper inherits it, so it outlasts a guardian that is killed. While the lock is held the
+    file names the service's mark; it is emptied when all is gone, so a mark in a file that nobody
+    locks tells of processes that may have been left behind.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     deadline = time.monotonic() + _LIFE_LOCK_SECONDS
@@ -222,7 +231,10 @@ def _life_lock(path: Path) -> Iterator[None]:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
-    yield
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, os.environ[MARK_VARIABLE].encode(), 0)
+    yield descriptor
+    os.ftruncate(descriptor, 0)
 
 
 def main() -> None:
@@ -249,13 +261,9 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
     try:
-        # The package's own directory comes last, behind the standard library.
-        sys.path.append(str(Path(__file__).resolve().parents[2]))
-        from runtime.ollama.descendants import become_subreaper
-
         become_subreaper()
-        with _life_lock(lock):
-            Guardian(place, executable, first).run(wake_read)
+        with _life_lock(lock) as life:
+            Guardian(place, executable, first, life).run(wake_read)
     except Exception as error:  # noqa: BLE001 - nobody else could report it
         message = {"event": "failed", "message": f"guardian: {error!r}"}
         with contextlib.suppress(OSError):

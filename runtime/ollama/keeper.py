@@ -1,8 +1,9 @@
 """The service's parent: it starts ``ollama serve`` and ends its family when the guardian is gone.
 
-It is a process of its own, forked by the guardian, so that even a guardian that is killed leaves
-nothing running: the keeper holds one end of a pipe, and the pipe's end of file is its order to
-stop. Standard library only.
+It is a process of its own, so that even a guardian that is killed leaves nothing running: it holds
+one end of a pipe, and the pipe's end of file is its order to stop. It also holds the life lock,
+inherited from the guardian, until everything is gone. Run as a file by an isolated interpreter;
+standard library only.
 """
 
 from __future__ import annotations
@@ -12,24 +13,28 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
+
+if __name__ == "__main__":
+    # The package's own directory comes last, behind the standard library.
+    sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from runtime.ollama.descendants import become_subreaper, die_with_parent, end_family, reap
 
 _TAIL_BYTES = 2000
 
 
-def keep(
-    *, orders: int, reports: int, executable: str, environment: Mapping[str, str], socket_path: Path
-) -> NoReturn:
+def keep(*, orders: int, reports: int, executable: str, socket_path: Path) -> NoReturn:
     """Run the service until the pipe `orders` closes or the service ends by itself; then exit.
 
     Writes JSON lines to the pipe `reports`: ``{"event": "started", "pid"}``, then at most one of
     ``{"event": "failed", "message"}`` and ``{"event": "exited", "status", "stderr"}``.
     """
     os.setsid()
+    os.umask(0o077)
     become_subreaper()
     wake_read, wake_write = os.pipe()
     for descriptor in (wake_read, wake_write):
@@ -46,7 +51,6 @@ def keep(
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             cwd="/",
-            env=dict(environment),
             start_new_session=True,
             # This process has one thread, so running code between fork and exec is safe.
             preexec_fn=_tie_to(me),
@@ -115,3 +119,12 @@ def _leave(socket_path: Path) -> NoReturn:
     # A guardian that was killed could not remove its socket.
     socket_path.unlink(missing_ok=True)
     os._exit(0)
+
+
+if __name__ == "__main__":
+    keep(
+        orders=int(sys.argv[1]),
+        reports=int(sys.argv[2]),
+        executable=sys.argv[3],
+        socket_path=Path(sys.argv[4]),
+    )

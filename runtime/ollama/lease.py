@@ -6,16 +6,19 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 
+from runtime.ollama.descendants import MARK_VARIABLE, end_marked
 from runtime.ollama.errors import (
     RUNTIME_DIRECTORY,
     SERVICE_ENDED,
@@ -31,6 +34,7 @@ _STOP_SECONDS = 8.0
 _ANSWER_SECONDS = 5.0
 # A guardian that has left must not kill us where SIGPIPE has its default action.
 _NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
+_GOODBYES = frozenset({"kept", "stopped"})
 _children: set[int] = set()
 
 
@@ -43,14 +47,24 @@ class Lease:
     """
 
     def __init__(
-        self, connection: socket.socket, *, guardian: int, child: bool, unread: bytes = b""
+        self,
+        connection: socket.socket,
+        *,
+        place: Rendezvous,
+        mark: str,
+        guardian: int,
+        child: bool,
+        unread: bytes = b"",
     ) -> None:
         self.guardian = guardian
+        self._place = place
+        self._mark = mark
         self.service: int | None = None
         self._connection = connection
         self._child = child
         self._unread = unread
         self._end: OllamaError | None = None
+        self._dismissed = False
 
     def check(self) -> None:
         """Take in the guardian's news without waiting.
@@ -78,13 +92,20 @@ class Lease:
 
     async def release(self) -> None:
         """Give the lease back and wait until the service is gone, or others keep it."""
+        dismissed = False
         try:
             with contextlib.suppress(OSError):
                 self._connection.send(b"release\n", _NO_SIGNAL)
                 with anyio.move_on_after(_STOP_SECONDS):
-                    await _message(self._connection, {"kept", "stopped"}, self._unread)
+                    await _message(self._connection, _GOODBYES, self._unread)
+                    dismissed = True
         finally:
             self._connection.close()
+        if not dismissed and not self._dismissed:
+            # The guardian was killed. The keeper cleans up, unless it was killed as well.
+            with contextlib.suppress(OllamaError):
+                await _life_over(self._place)
+            await anyio.to_thread.run_sync(end_marked, self._mark)
         if self._child:
             _children.add(self.guardian)
         for _ in range(20):
@@ -111,7 +132,8 @@ class Lease:
             if message["event"] in ("started", "serving"):
                 self.service = message["service"]
             elif message["event"] in ("failed", "exited", "stopped"):
-                self._end = _ending(message, started=self.service is not None)
+                self._end = _ending(message)
+                self._dismissed = True
                 return
 
 
@@ -135,7 +157,14 @@ async def join(place: Rendezvous) -> Lease | None:
     except OSError:  # nobody is there, or is closing the door right now; a time-out is one too
         await _life_over(place)
         return None
-    lease = Lease(connection, guardian=message["guardian"], child=False, unread=rest)
+    lease = Lease(
+        connection,
+        place=place,
+        mark=message["mark"],
+        guardian=message["guardian"],
+        child=False,
+        unread=rest,
+    )
     lease.service = message["service"]
     return lease
 
@@ -150,6 +179,7 @@ def start(place: Rendezvous, executable: str, environment: Mapping[str, str]) ->
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     program = Path(__file__).with_name("guardian.py")
+    mark = f"dsh-memory-{secrets.token_hex(8)}"
     try:
         pid = os.posix_spawn(
             sys.executable,
@@ -164,7 +194,7 @@ def start(place: Rendezvous, executable: str, environment: Mapping[str, str]) ->
                 str(place.life_lock),
                 executable,
             ],
-            dict(environment),
+            {**environment, MARK_VARIABLE: mark},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
@@ -181,7 +211,7 @@ def start(place: Rendezvous, executable: str, environment: Mapping[str, str]) ->
     finally:
         theirs.close()
     ours.setblocking(False)
-    return Lease(ours, guardian=pid, child=True)
+    return Lease(ours, place=place, mark=mark, guardian=pid, child=True)
 
 
 def status(place: Rendezvous) -> dict[str, Any] | None:
@@ -207,8 +237,7 @@ def status(place: Rendezvous) -> dict[str, Any] | None:
         except OSError:
             return None
     facts: dict[str, Any] = json.loads(answer)
-    del facts["event"]
-    return facts
+    return {name: facts[name] for name in ("guardian", "service", "leases", "started_at")}
 
 
 @contextlib.asynccontextmanager
@@ -233,6 +262,12 @@ async def _life_over(place: Rendezvous) -> None:
                     hint="Look for a hanging ollama process and end it.",
                 )
             await anyio.sleep(_POLL_SECONDS)
+        mark = os.pread(descriptor, 200, 0).decode("ascii", "replace")
+        if mark:
+            # Guardian and keeper were both killed and could not end what they had started.
+            await anyio.to_thread.run_sync(end_marked, mark)
+            place.socket.unlink(missing_ok=True)
+            os.ftruncate(descriptor, 0)
 
 
 def _reap() -> bool:
@@ -282,7 +317,7 @@ def _connect(place: Rendezvous) -> socket.socket:
 
 
 async def _message(
-    connection: socket.socket, events: set[str], unread: bytes = b""
+    connection: socket.socket, events: Set[str], unread: bytes = b""
 ) -> tuple[dict[str, Any], bytes]:
     """Wait for one of these events; others are passed over. Returns it and what came after."""
     while True:
@@ -300,7 +335,7 @@ async def _message(
         unread += chunk
 
 
-def _ending(message: Mapping[str, Any], *, started: bool) -> OllamaError:
+def _ending(message: Mapping[str, Any]) -> OllamaError:
     if message["event"] == "failed":
         return OllamaError(
             f"Ollama could not be started: {clip(message['message'])}.",

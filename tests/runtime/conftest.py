@@ -105,13 +105,15 @@ class FakeOllama:
             if state != "Z" and any(str(self.directory) in word for word in words):
                 if "guardian.py" in " ".join(words):
                     found[int(entry.name)] = "guardian"
+                elif "keeper.py" in " ".join(words):
+                    found[int(entry.name)] = "keeper"
                 elif "serve" in words:
                     found[int(entry.name)] = "service"
                 elif "tail" in words:
                     found[int(entry.name)] = "runner"
         return found
 
-    def wait_gone(self, seconds: float = 4.0) -> None:
+    def wait_gone(self, seconds: float = 10.0) -> None:
         deadline = time.monotonic() + seconds
         while self.processes() or self.is_listening():
             assert time.monotonic() < deadline, (self.processes(), self.is_listening())

@@ -72,6 +72,10 @@ def _guardian(fake: Any) -> int:
     return int(facts["guardian"])
 
 
+def _process(fake: Any, name: str) -> int:
+    return next(int(pid) for pid, found in fake.processes().items() if found == name)
+
+
 @pytest.mark.parametrize(
     ("way", "stubborn"),
     [
@@ -93,10 +97,10 @@ def test_however_a_user_ends_the_service_is_gone(
         user = start_user(then=way)
     else:
         user = start_user()
-        assert set(fake_ollama.processes().values()) == {"guardian", "service", "runner"}
+        assert set(fake_ollama.processes().values()) == {"guardian", "keeper", "service", "runner"}
         os.killpg(user.pid, way)
-    fake_ollama.wait_gone(6.0)
-    user.wait(timeout=10)
+    fake_ollama.wait_gone()
+    user.wait(timeout=30)
     assert fake_ollama.starts() == 1
 
 
@@ -116,18 +120,48 @@ def test_a_killed_part_takes_everything_with_it(
     fake_ollama.order(ignore_term=True, runner_ignores_term=True, runner_session=session)
     user = start_user()
     guardian = _guardian(fake_ollama)
-    processes = fake_ollama.processes()
     if victim == "guardian":
         os.kill(guardian, signal.SIGKILL)
     elif victim == "guardian-group":
         os.killpg(guardian, signal.SIGKILL)
-    elif victim == "keeper":
-        keepers = {pid for pid, name in processes.items() if name == "guardian"} - {guardian}
-        os.kill(keepers.pop(), signal.SIGKILL)
     else:
-        os.kill(next(p for p, name in processes.items() if name == "service"), signal.SIGKILL)
-    fake_ollama.wait_gone(6.0)
+        os.kill(_process(fake_ollama, victim), signal.SIGKILL)
+    fake_ollama.wait_gone()
     assert user.poll() is None
+
+
+def _kill_both(fake: Any) -> None:
+    """Kill guardian and keeper so that neither can end the other's work."""
+    pids = [_process(fake, name) for name in ("guardian", "keeper")]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_what_a_killed_guardian_and_keeper_leave_is_ended_by_the_user(
+    fake_ollama: Any, start_user: StartUser
+) -> None:
+    fake_ollama.order(runner_ignores_term=True, runner_session=True)
+    user = start_user()
+    _kill_both(fake_ollama)
+    user.send_signal(signal.SIGINT)
+    user.wait(timeout=30)
+    assert fake_ollama.processes() == {}
+
+
+def test_what_all_killed_processes_leave_is_ended_by_the_next_user(
+    fake_ollama: Any, start_user: StartUser
+) -> None:
+    fake_ollama.order(runner_ignores_term=True, runner_session=True)
+    user = start_user()
+    runner = _process(fake_ollama, "runner")
+    _kill_both(fake_ollama)
+    user.kill()
+    user.wait(timeout=30)
+    assert runner in fake_ollama.processes()
+    start_user(then="exit").wait(timeout=30)
+    fake_ollama.wait_gone()
 
 
 STAGES = [
@@ -152,7 +186,7 @@ def test_an_interrupted_start_leaves_nothing(
     fake_ollama.order(**faults)
     user = start_user(until=stage)
     os.killpg(user.pid, way)
-    user.wait(timeout=10)
+    user.wait(timeout=30)
     fake_ollama.wait_gone()
 
 
@@ -170,7 +204,7 @@ def test_two_users_share_one_service_until_the_later_one_ends(
     assert facts["leases"] == 2
     first, second = users
     first.send_signal(signal.SIGINT)
-    first.wait(timeout=10)
+    first.wait(timeout=30)
     assert fake_ollama.is_listening()
     assert second.poll() is None
     facts = lease.status(place)
@@ -190,7 +224,7 @@ def test_a_user_that_comes_while_the_service_ends_gets_a_new_one(
     assert fake_ollama.starts() == 2
     assert sum(name == "service" for name in fake_ollama.processes().values()) == 1
     second.kill()
-    fake_ollama.wait_gone(6.0)
+    fake_ollama.wait_gone()
 
 
 def test_a_service_of_its_own_accord_is_told_at_the_next_call(
@@ -201,8 +235,7 @@ def test_a_service_of_its_own_accord_is_told_at_the_next_call(
             fake_ollama.settings(), warm_up=warm_up, environ=fake_ollama.environ
         ) as service:
             await service.endpoint()
-            victim = next(p for p, n in fake_ollama.processes().items() if n == "service")
-            os.kill(victim, signal.SIGKILL)
+            os.kill(_process(fake_ollama, "service"), signal.SIGKILL)
             await anyio.to_thread.run_sync(fake_ollama.wait_gone)
             for _ in range(2):
                 with pytest.raises(OllamaError, match="SIGKILL") as caught:
