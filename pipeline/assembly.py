@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runtime.config import LoadedConfig
     from runtime.progress import Progress
     from runtime.settings import Settings
+    from sessionquery.engine import SessionQueryEngine
 
 
 def dsh_home(settings: Settings, environ: Mapping[str, str] | None = None) -> Path:
@@ -42,6 +43,15 @@ def engine_options(settings: Settings) -> EngineOptions:
         inspect_concurrency=index.inspect_concurrency,
         unreadable=settings.store.unreadable,
     )
+
+
+@asynccontextmanager
+async def open_engine(loaded: LoadedConfig) -> AsyncIterator[SessionQueryEngine]:
+    """Open the engine alone, for looking at the store itself."""
+    from sessionquery.engine import SessionQueryEngine
+
+    async with SessionQueryEngine(engine_options(loaded.settings)) as engine:
+        yield engine
 
 
 @asynccontextmanager

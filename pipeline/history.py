@@ -131,7 +131,7 @@ def render_event_trace(trace: EventTrace) -> str:
     """Return what an event replaced and cites, and what replaced and cites it."""
     target = trace.target
     lines = [f"[{target.seq}] {target.type}  {_time(target.time)}  {target.surface}"]
-    chain = " -> ".join(f"[{record.seq}] {record.type}" for record in trace.replacement_chain)
+    chain = " -> ".join(map(str, trace.replacement_chain))
     lines.append(f"  replaced by: {chain or 'nothing'}")
     for label, seqs in (
         ("replaces", trace.replaced_event_seqs),

@@ -86,10 +86,10 @@ def _with_engine(ask: Callable[[SessionQueryEngine], Awaitable[T]]) -> T:
     options = current_options()
 
     async def work() -> Any:
-        from pipeline.assembly import open_memory
+        from pipeline.assembly import open_engine
 
-        async with open_memory(options.load()) as memory:
-            return await ask(memory.engine)
+        async with open_engine(options.load()) as engine:
+            return await ask(engine)
 
     value: T = run_async(work)
     return value

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -24,26 +26,32 @@ def query(requests: str) -> None:
     nextCursor of answer ID, "$aborted": true for an already cancelled call.
     """
     options = current_options()
+    lines = _read_lines(requests)
+    next(lines)  # opens the file, or reads stdin
 
     async def work() -> None:
+        from pipeline.assembly import open_memory
         from pipeline.batch import answer_lines
 
-        from pipeline.assembly import open_memory
-
         async with open_memory(options.load()) as memory:
-            async for answer in answer_lines(memory, _read_lines(requests)):
+            async for answer in answer_lines(memory, lines):
                 output.print_json_line(answer)
 
     run_async(work)
 
 
-def _read_lines(requests: str) -> list[str]:
+def _read_lines(requests: str) -> Iterator[str]:
+    """Yield the lines of a file as they are needed, or those of stdin."""
     try:
-        if requests == "-":
-            raw = sys.stdin.buffer.read()
-        else:
-            raw = Path(requests).read_bytes()
-        return raw.decode("utf-8").split("\n")
+        with contextlib.ExitStack() as stack:
+            if requests == "-":
+                # Read before the event loop runs, so that Ctrl-C still ends a wait for input.
+                lines: Iterable[bytes] = sys.stdin.buffer.read().splitlines()
+            else:
+                lines = stack.enter_context(Path(requests).open("rb"))
+            yield ""
+            for line in lines:
+                yield line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RequestError(f"{requests} is not UTF-8: {error}", hint="Save it as UTF-8.") from error
     except OSError as error:
