@@ -7,7 +7,7 @@ revision). Bodies play no role here; a session with a corrupt body is listed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,10 +21,13 @@ from sessionquery.errors import (
 from sessionquery.header import HeaderProblem
 from sessionquery.logfile import FormatStatus, format_status_of
 from sessionquery.model import SessionHeader, UnreadableSession
-from sessionquery.paths import project_directory, session_directory
+from sessionquery.paths import CURRENT_GENERATION, project_directory, session_directory
 
 UnreadablePolicy = Literal["fail", "skip"]
 HeaderOutcome = SessionHeader | HeaderProblem
+
+_NAMED_NEWER = 10
+"""How many logs of newer formats a result names one by one."""
 
 SKIP_HINT = (
     "Repair or move the file away, or leave such sessions out: "
@@ -45,16 +48,31 @@ class ListedSession:
 
 
 @dataclass(frozen=True, slots=True)
+class NewerLog:
+    """A log that a newer DSH wrote, in a format that this program does not know.
+
+    Attributes:
+        path: The file, relative to the sessions directory.
+        generation: Its format generation.
+    """
+
+    path: str
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
 class Corpus:
     """The sessions of a store.
 
     Attributes:
         sessions: By session id, in order of project and directory.
         unreadable: What was left out because the policy is ``skip``.
+        newer: What is not listed because its format is too new.
     """
 
     sessions: Mapping[str, ListedSession]
     unreadable: tuple[UnreadableSession, ...] = ()
+    newer: tuple[NewerLog, ...] = ()
 
 
 def misplaced(found: FoundLog, header: SessionHeader) -> str | None:
@@ -75,7 +93,8 @@ def classify(
 
     Args:
         logs: Every discovered log with its header or the reason why it has none. Headers of the
-            kinds ``absent``, ``corrupt`` and ``newer`` leave a log out silently.
+            kinds ``absent`` and ``corrupt`` leave a log out silently, ``newer`` leaves it out
+            and names it.
         faults: Store-wide faults of the directories.
         policy: ``fail``: the first fault ends every operation over the store, as in the original.
             ``skip``: what is faulty is left out and named.
@@ -87,11 +106,14 @@ def classify(
         UnreadableSession(path=fault.path, code=PERSISTENCE_FAILED, reason=fault.reason)
         for fault in faults
     ]
+    newer: list[NewerLog] = []
     by_id: dict[str, list[ListedSession]] = {}
     for found, header in logs:
         if isinstance(header, HeaderProblem):
             if header.kind == "fatal":
                 problems.append(_problem(found, header.reason))
+            elif header.kind == "newer":
+                newer.append(NewerLog(found.relative, found.revision.generation))
             continue
         wrong = misplaced(found, header)
         if wrong is not None:
@@ -110,7 +132,20 @@ def classify(
         )
     if problems and policy == "fail":
         raise store_failure(problems[0])
-    return Corpus(sessions, tuple(problems))
+    return Corpus(sessions, tuple(problems), tuple(newer))
+
+
+def newer_notices(newer: Sequence[NewerLog]) -> tuple[str, ...]:
+    """Say which logs were left out because their format is too new, and what to do."""
+    named = [
+        f"{log.path} has log format {log.generation}; this program reads up to "
+        f"{CURRENT_GENERATION}. Its session is left out: update dsh-memory to include it."
+        for log in newer[:_NAMED_NEWER]
+    ]
+    rest = len(newer) - len(named)
+    if rest > 0:
+        named.append(f"{rest} more sessions have a log format above {CURRENT_GENERATION}.")
+    return tuple(named)
 
 
 def store_failure(problem: UnreadableSession) -> SessionQueryError:

@@ -63,8 +63,8 @@ def parse_header(line: bytes | None, generation: int) -> SessionHeader | HeaderP
     if generation > CURRENT_GENERATION:
         return HeaderProblem(
             "newer",
-            f"the log has format generation {generation}; this program reads up to "
-            f"{CURRENT_GENERATION}",
+            f"the log has format {generation}, this program reads up to {CURRENT_GENERATION}; "
+            "update dsh-memory to read it",
         )
     return header_from_row(row, generation)
 

@@ -14,7 +14,14 @@ from functools import partial
 from typing import Final, TypeVar
 
 from sessionquery.abort import AbortSignal
-from sessionquery.corpus import Corpus, ListedSession, classify, store_failure
+from sessionquery.corpus import (
+    Corpus,
+    ListedSession,
+    NewerLog,
+    classify,
+    newer_notices,
+    store_failure,
+)
 from sessionquery.discovery import Discovery, FoundLog, StoreFault, discover
 from sessionquery.errors import ABORTED, INDEX_FAILED, SessionQueryError
 from sessionquery.index.catalog import (
@@ -87,14 +94,15 @@ class IndexKeeper:
         self._saved = _NO_DISCOVERY
         self._sessions: dict[str, SearchableSession] = {}
         self._unreadable: tuple[UnreadableSession, ...] = ()
+        self._newer: tuple[NewerLog, ...] = ()
         self._classified: tuple[int, tuple[StoreFault, ...]] | None = None
         self._settled: tuple[int, tuple[FoundLog, ...]] | None = None
         self._fallback: str | None = None
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """What the user should know about where the index is."""
-        return (self._fallback,) if self._fallback else ()
+        """What the user should know about where the index is and what it cannot hold."""
+        return ((self._fallback,) if self._fallback else ()) + newer_notices(self._newer)
 
     def open(self) -> None:
         """Open the index without looking at the store.
@@ -306,6 +314,7 @@ class IndexKeeper:
             if (number := catalog.places.get((found.project, found.directory))) is not None
         ]
         corpus = classify(pairs, self._discovery.faults, policy=policy)
+        self._newer = corpus.newer
         self._sessions, self._unreadable = _searchable(corpus, catalog, policy)
         self._classified = key
 
