@@ -137,7 +137,6 @@ export default {
   status_index: "Index",
   status_jev: "Local Jev",
   status_obsidian: "Obsidian",
-  status_user_file: "this user’s file",
 
   labels: {
     "store.home": "DSH home",
