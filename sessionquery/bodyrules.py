@@ -85,11 +85,11 @@ class BodyRules:
         self._calls: dict[str, ToolCallState] = {}
         self._results: dict[int, tuple[Any, Any, str]] = {}
         self._commands: set[str] = set()
-        self._summaries: set[int] = set()
+        self._command_events: set[int] = set()
         self._people: set[int] = set()
         self._request_headers: set[int] = set()
         self._catalog: set[str] = set()
-        self._foreign_delivery: int | None = None
+        self._own_part_fault: tuple[int, str] | None = None
         self._compaction = CompactionRules()
         self._retries = RetryRules()
         self._dispatches = DispatchRules()
@@ -160,13 +160,14 @@ class BodyRules:
 
         Raises:
             BodyError: The seed marker does not agree with the header, or the session's own part
-                says that another session was delivered.
+                (what is not inherited) has a fault that would be fine in the inherited one.
         """
         if self._is_seeded and not self._marked:
             raise BodyError("the header says seeded, but there is no inherited end-seed marker")
-        foreign = self._foreign_delivery
-        if foreign is not None and (not self._marked or foreign > self.inherited_event_count):
-            raise BodyError(f"event {foreign} marks the delivery of another session")
+        if self._own_part_fault is not None:
+            seq, what = self._own_part_fault
+            if not self._marked or seq > self.inherited_event_count:
+                raise BodyError(what)
 
     def unanswered_calls(self) -> Iterator[ToolCallState]:
         """Yield the open step's tool calls without a result, in order of appearance."""
@@ -298,7 +299,7 @@ class BodyRules:
         source = data["source"]
         if source["kind"] == "user":
             self._people.add(event["seq"])
-        elif source["kind"] == "compact-checkpoint":
+        elif source["kind"] == "compact-checkpoint" and event["surfaceOp"] != "append":
             self._compaction.belongs(source)
         self._fold(event)
 
@@ -344,7 +345,7 @@ class BodyRules:
                 raise BodyError("answers no open tool call")
             if call.called_at is None:
                 require(
-                    is_not_started_repair(data, event.get("sourceEventSeqs")),
+                    is_not_started_repair(data, event.get("sourceEventSeqs"), seq),
                     "answers a tool call that was not started",
                 )
             call.answered = True
@@ -389,18 +390,26 @@ class BodyRules:
         require(is_name(identity), "has no command id")
         require(identity not in self._commands, f"runs the command {identity!r} again")
         self._commands.add(identity)
+        self._command_events.add(event["seq"])
 
     def _command_done(self, event: Event, data: Any) -> None:
         require(data["commandId"] in self._commands, "has no command/run before it")
         if "sourceEventSeq" in data:
-            require(data["sourceEventSeq"] in self._summaries, "cites no summary")
+            cited = data["sourceEventSeq"]
+            require(
+                data.get("kind") == "success"
+                and is_count(cited)
+                and cited < event["seq"]
+                and cited not in self._command_events,
+                "cites what cannot be the command's outcome",
+            )
+        self._command_events.add(event["seq"])
 
     def _compaction_start(self, event: Event, data: Any) -> None:
         self._compaction.start(data, self.open_turn)
 
     def _compaction_summary(self, event: Event, data: Any) -> None:
         self._compaction.summary(data, self.surface, self._head)
-        self._summaries.add(event["seq"])
 
     def _compaction_prune(self, event: Event, data: Any) -> None:
         check_shadowed(data, self.surface, self._head)
@@ -446,7 +455,10 @@ class BodyRules:
         session_id = data["sessionId"]
         require(is_name(session_id), "names no session")
         if version == CURRENT_GENERATION and session_id != self._session_id:
-            self._foreign_delivery = event["seq"]
+            self._own_part_fault = (
+                event["seq"],
+                f"event {event['seq']} marks the delivery of another session",
+            )
 
     def _spliced(self, event: Event, data: Any) -> None:
         if isinstance(data, dict):
@@ -454,7 +466,8 @@ class BodyRules:
 
     def _catalog_entry(self, event: Event, data: Any) -> None:
         child = check_catalog(data)
-        require(child not in self._catalog, f"lists the child {child!r} again")
+        if child in self._catalog:
+            self._own_part_fault = event["seq"], f"event {event['seq']} lists a child again"
         self._catalog.add(child)
 
 

@@ -118,6 +118,7 @@ class CompactionRules:
     """At most one compaction is open; it ends with one summary or with an error."""
 
     open_id: str | None = None
+    _command: Any = None
     _turn: int | None = None
     _summarized: bool = False
 
@@ -136,12 +137,15 @@ class CompactionRules:
             else "turn" in data and data["turn"] is None,
             "names another turn than the open one",
         )
-        self.open_id, self._turn, self._summarized = identity, open_turn or None, False
+        self.open_id, self._command = identity, data.get("sourceCommandId")
+        self._turn, self._summarized = open_turn or None, False
 
     def belongs(self, data: dict[str, Any]) -> None:
         """Check that an event belongs to the open compaction."""
         require(
-            self.open_id is not None and data.get("compactionId") == self.open_id,
+            self.open_id is not None
+            and data.get("compactionId") == self.open_id
+            and data.get("sourceCommandId") == self._command,
             "does not belong to an open compaction",
         )
 

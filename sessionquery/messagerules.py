@@ -91,6 +91,9 @@ def check_message(kind: str, message: Any) -> None:
     wanted = _REQUIRED_SOURCES.get(kind)
     if wanted is not None and source != wanted:
         raise BodyError(f"has a message of the source {source!r}")
+    if kind == "assistant/message":
+        model = message["source"]
+        require(is_name(model.get("provider")) and is_name(model.get("model")), "names no model")
     if not is_name(message.get("id")):
         raise BodyError("has no message id")
     if message.get("role") != _ROLES[kind]:
@@ -131,16 +134,24 @@ def check_tool_message(data: dict[str, Any]) -> str:
     return call_id  # type: ignore[no-any-return]
 
 
-def is_not_started_repair(data: dict[str, Any], sources: Any) -> bool:
-    """Whether a result is exactly the one that repairs a call that was never started."""
+def is_not_started_repair(data: dict[str, Any], sources: Any, seq: int) -> bool:
+    """Whether a result is one that repairs a call that was never started.
+
+    A reader writes such results for an interrupted turn, a fork for a turn that it cuts.
+    """
     message, error = data["message"], data.get("error")
-    prefix = f"interrupted-tool-result-{message['toolCallId']}-"
+    if (
+        not isinstance(error, dict)
+        or (error.get("name"), error.get("code")) != NOT_STARTED_ERROR
+        or sources is not None
+    ):
+        return False
     identity = message["id"]
+    if identity == f"forked-tool-result-{message['toolCallId']}-{seq}":
+        return True
+    prefix = f"interrupted-tool-result-{message['toolCallId']}-"
     return (
-        isinstance(error, dict)
-        and (error.get("name"), error.get("code")) == NOT_STARTED_ERROR
-        and sources is None
-        and identity.startswith(prefix)
+        identity.startswith(prefix)
         and _SAFE_SEQ.fullmatch(identity[len(prefix) :]) is not None
         and message["content"] == [{"type": "text", "text": NOT_STARTED_TEXT}]
     )

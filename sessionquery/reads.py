@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessionquery.abort import AbortSignal
-from sessionquery.bodyrules import BodyRules
+from sessionquery.bodyrules import BodyError, BodyRules
 from sessionquery.corpus import Corpus, not_found
 from sessionquery.documents import PayloadError, event_text
 from sessionquery.errors import (
@@ -51,6 +51,7 @@ from sessionquery.model import (
     TitleSnapshot,
     UnreadableSession,
 )
+from sessionquery.observerules import check_observed
 from sessionquery.ordering import id_sort_key
 from sessionquery.rows import SURFACE_TYPES
 from sessionquery.store import SessionStore
@@ -160,13 +161,12 @@ class SessionReader:
             try:
                 with self._store.stream(session, corpus, signal=signal) as stream:
                     for event in stream:
-                        self._text(event, stream.header)
-            except SessionQueryError as error:
+                        event_text(event)
+            except (SessionQueryError, PayloadError) as error:
                 signal.raise_if_aborted()
+                code = error.code if isinstance(error, SessionQueryError) else PERSISTENCE_FAILED
                 problems.append(
-                    UnreadableSession(
-                        session.found.relative, error.code, error.message, session.header.id
-                    )
+                    UnreadableSession(session.found.relative, code, str(error), session.header.id)
                 )
         return tuple(problems)
 
@@ -227,11 +227,22 @@ class SessionReader:
         with self.open(session_id, signal=signal) as session:
             count = 0
             found: list[tuple[int, str, int, str]] = []
+            unreadable: PayloadError | None = None
             for event in session.events:
                 count += 1
-                text = self._text(event, session.header)
+                try:
+                    text = event_text(event)
+                except PayloadError as error:
+                    # A log that turns out to be corrupt counts before it.
+                    unreadable = unreadable or error
+                    continue
                 if text:
                     found.append((event["seq"], event["type"], event["time"], text))
+            if unreadable is not None:
+                raise SessionQueryError(
+                    f"Session {session.header.id!r} has no readable text: {unreadable}.",
+                    code=PERSISTENCE_FAILED,
+                ) from unreadable
             surfaces = session.surfaces(count)
             name = session.header.id
         documents = (
@@ -239,14 +250,6 @@ class SessionReader:
             for seq, kind, time, text in found
         )
         return tuple(document for document in documents if matches(document))
-
-    def _text(self, event: Event, header: SessionHeader) -> str:
-        try:
-            return event_text(event)
-        except PayloadError as error:
-            raise SessionQueryError(
-                f"Session {header.id!r} has no readable text: {error}.", code=PERSISTENCE_FAILED
-            ) from error
 
     def read_session(self, session_id: Any, *, signal: AbortSignal) -> SessionLog:
         with self.open(session_id, signal=signal) as session:
@@ -346,10 +349,16 @@ class SessionReader:
         with self._store.stream(session, None, signal=signal) as stream:
             try:
                 events = tuple(stream)
+                for event in events:
+                    check_observed(event)
             except SessionQueryError as error:
                 if error.code != INVALID_SURFACE:
                     raise
                 raise SessionQueryError(error.message, code=CORRUPT_SESSION) from error
+            except BodyError as error:
+                raise SessionQueryError(
+                    f"The log of session {session_id!r} is corrupt: {error}.", code=CORRUPT_SESSION
+                ) from error
             return Observation(
                 "prepared",
                 stream.header,
