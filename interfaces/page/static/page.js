@@ -4,11 +4,11 @@ import { get, openSession, post, Refused, ServerGone } from "./api.js";
 import { commandsOf } from "./commands.js";
 import { button, byId, element, filled } from "./dom.js";
 import { Draft } from "./draft.js";
-import { buildField, focusField, updateField } from "./fields.js";
-import { buildFile, buildFindings, buildNotice, buildStatus, languageButtons, markLanguage } from "./panels.js";
+import { focusField, updateField } from "./fields.js";
+import { buildGroup, buildSections, CHECKS, groupHead, markSection, setDisabled, showCounts, showStatics } from "./layout.js";
+import { buildFile, buildFindings, buildNotice, buildStatus, languageButtons } from "./panels.js";
 import { chooseLanguage, count, languageTag, text } from "./texts.js";
 
-const CHECKS = { jev: "endpoint", obsidian: "vault" };
 const LOOK_EVERY_MS = 5000;
 const JUDGE_AFTER_MS = 250;
 
@@ -222,6 +222,7 @@ async function lookAgain() {
 }
 
 async function check(group) {
+  if (findings[group] === "running") return;
   const kind = CHECKS[group];
   findings[group] = "running";
   showFindings(group);
@@ -306,7 +307,7 @@ function showState() {
   showNotices();
   if (form === null) return;
   for (const key of Object.keys(form.fields)) updateRow(key);
-  showSections();
+  showCounts(form.groups, draft, problems);
   showBar();
 }
 
@@ -325,25 +326,6 @@ function showBar() {
   summary.className = `summary${refused > 0 ? " bad" : draft.size > 0 ? " edited" : ""}`;
   setDisabled(byId("save"), draft.size === 0 || saving || locked);
   setDisabled(byId("discard"), draft.size === 0 || saving);
-}
-
-function setDisabled(node, disabled) {
-  if (disabled) node.setAttribute("aria-disabled", "true");
-  else node.removeAttribute("aria-disabled");
-}
-
-function showSections() {
-  for (const { id, fields } of form.groups) {
-    const badge = byId(`section-${id}-count`);
-    const bad = fields.filter((key) => key in problems).length;
-    const edits = fields.filter((key) => draft.has(key)).length;
-    badge.hidden = edits === 0 && bad === 0;
-    badge.className = bad > 0 ? "count bad" : "count";
-    badge.replaceChildren(
-      String(bad > 0 ? bad : edits),
-      element("span", { class: "unseen" }, ` ${text(bad > 0 ? "refused_count" : "edited_count")}`),
-    );
-  }
 }
 
 function showFindings(group) {
@@ -369,103 +351,35 @@ function showStatus() {
   );
 }
 
-function groupHead(id, control) {
-  return element(
-    "header",
-    {},
-    element(
-      "div",
-      { class: "words" },
-      element("h2", { id: `${id}-title` }, text(`group_${id}`)),
-      element("p", {}, text(`group_${id}_about`)),
-    ),
-    control,
-  );
+function sectionIds() {
+  return [...form.groups.map(({ id }) => id), "status"];
 }
 
-function buildGroup({ id, fields }) {
-  const control =
-    id in CHECKS ? button(text(`check_${CHECKS[id]}`), () => findings[id] !== "running" && check(id), { id: `check-${id}` }) : null;
-  const section = element("section", { class: "group", id, "aria-labelledby": `${id}-title` }, groupHead(id, control));
-  if (control !== null) section.append(element("div", { class: "findings", id: `findings-${id}`, role: "status", hidden: true }));
-  const parts = new Set(fields.map((key) => key.split(".")[0]));
-  let part = null;
-  for (const key of fields) {
-    const [name] = key.split(".");
-    if (parts.size > 1 && name !== part) section.append(element("h3", {}, text(`section_${name}`)));
-    part = name;
-    section.append(buildField(key, form.fields[key], actions));
-  }
-  return section;
-}
-
-function buildSections() {
-  const ids = [...form.groups.map(({ id }) => id), "status"];
-  return ids.map((id) =>
-    element(
-      "li",
-      {},
-      element(
-        "a",
-        { href: `#${id}`, id: `section-${id}` },
-        text(`group_${id}`),
-        element("span", { class: "count", id: `section-${id}-count`, hidden: true }),
-      ),
-    ),
-  );
-}
-
-function markSection() {
-  if (form === null) return;
-  const ids = [...form.groups.map(({ id }) => id), "status"];
-  const line = window.innerHeight / 3;
-  let current = ids[0];
-  for (const id of ids) {
-    const node = byId(id);
-    if (!node.hidden && node.getBoundingClientRect().top <= line) current = id;
-  }
-  if (window.innerHeight + window.scrollY >= document.body.scrollHeight - 2 && window.scrollY > 0) current = ids.at(-1);
-  for (const id of ids) {
-    const link = byId(`section-${id}`);
-    if (id !== current) {
-      link.removeAttribute("aria-current");
-    } else if (!link.hasAttribute("aria-current")) {
-      link.setAttribute("aria-current", "true");
-      byId("sections").scrollTo({ left: link.offsetLeft - 24 }); // the strip of a narrow window
-    }
-  }
-}
-
-function showStatics() {
-  document.documentElement.lang = languageTag();
-  document.title = `dsh-memory – ${text("title")}`;
-  for (const node of document.querySelectorAll("[data-text]")) node.textContent = text(node.dataset.text);
-  for (const node of document.querySelectorAll("[data-label]")) node.setAttribute("aria-label", text(node.dataset.label));
-  byId("version").textContent = version;
-  markLanguage();
+function showCurrentSection() {
+  if (form !== null) markSection(sectionIds());
 }
 
 function showAll() {
   const focused = document.activeElement?.id;
-  showStatics();
+  showStatics(version);
   if (form !== null) {
     const place = byId("file");
     place.hidden = false;
     const canStage = form.stray.length > 0 || Object.values(form.fields).some((field) => "own" in field);
     place.replaceChildren(...buildFile(form, stageInherited, canStage));
-    byId("groups").replaceChildren(...form.groups.map(buildGroup));
-    byId("sections").replaceChildren(...buildSections());
+    byId("groups").replaceChildren(...form.groups.map((group) => buildGroup(group, form, actions, check)));
+    byId("sections").replaceChildren(...buildSections(sectionIds()));
     byId("bar").hidden = false;
     for (const group of Object.keys(CHECKS)) showFindings(group);
     showStatus();
   }
   showState();
-  markSection();
+  showCurrentSection();
   if (focused && document.activeElement?.id !== focused) byId(focused)?.focus({ preventScroll: true });
 }
 
 async function start() {
-  showStatics();
+  showStatics(version);
   languageButtons((name) => {
     chooseLanguage(name);
     showAll();
@@ -477,7 +391,7 @@ async function start() {
     if (draft.size > 0) leaving.preventDefault();
   });
   addEventListener("focus", look);
-  addEventListener("scroll", markSection, { passive: true });
+  addEventListener("scroll", showCurrentSection, { passive: true });
   setInterval(look, LOOK_EVERY_MS);
   try {
     await openSession();
