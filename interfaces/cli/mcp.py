@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,7 +80,10 @@ def _serve_stdio(
         async with stdio_transport(wire) as (incoming, outgoing):
             await server.sdk.run(incoming, outgoing, server.sdk.create_initialization_options())
 
-    run_async(work)
+    try:
+        run_async(work)
+    finally:
+        gc.freeze()  # else the last collection, of the SDK's many types, holds the exit up
 
 
 def _serve_http(
