@@ -10,7 +10,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+import orjson
 
 from sessionquery.abort import AbortSignal
 from sessionquery.bodyrules import BodyError, BodyRules, SurfaceError
@@ -25,7 +27,7 @@ from sessionquery.errors import (
 )
 from sessionquery.frames import FrameError, FrameReader, PlainReader, lines_of
 from sessionquery.header import HeaderProblem, parse_header
-from sessionquery.jsontext import JsonDepthError, JsonError, parse_json
+from sessionquery.jsontext import JsonDepthError, JsonError, parse_json, parse_refused
 from sessionquery.model import Event, SessionHeader
 from sessionquery.paths import CURRENT_GENERATION
 from sessionquery.rows import KNOWN_TYPES, normalize_row
@@ -143,6 +145,8 @@ class EventStream:
     def _events(self) -> Iterator[Event]:
         rules = self.rules
         accept = rules.accept
+        loads = orjson.loads
+        JSONDecodeError = orjson.JSONDecodeError  # noqa: N806
         known = KNOWN_TYPES
         seq = 0
         last_time = 0
@@ -153,11 +157,9 @@ class EventStream:
             self._signal.raise_if_aborted()
             for line in lines_of(batch):
                 try:
-                    row = parse_json(line)
-                except JsonDepthError:
-                    raise
-                except JsonError:
-                    row = None
+                    row = loads(line)
+                except JSONDecodeError:
+                    row = _parse_unusual(line)
                 if broken or not normalize_row(row, seq):
                     # A finished turn was surely written as a whole; rows before it were not torn.
                     broken = True
@@ -248,6 +250,16 @@ class EventStream:
 
     def _corrupt(self, reason: str, *, code: str = CORRUPT_SESSION) -> SessionQueryError:
         return SessionQueryError(f"The session log {self._path} is corrupt: {reason}.", code=code)
+
+
+def _parse_unusual(line: bytes | memoryview) -> Any:
+    """Parse a row that `orjson` refuses; None if it is no JSON for JavaScript either."""
+    try:
+        return parse_refused(line)
+    except JsonDepthError:
+        raise
+    except JsonError:
+        return None
 
 
 def unreadable(path: Path, error: OSError) -> SessionQueryError:

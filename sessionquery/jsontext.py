@@ -34,7 +34,12 @@ def parse_json(line: bytes | memoryview) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
-        return _parse_like_javascript(bytes(line).decode("utf-8", "replace"))
+        return parse_refused(line)
+
+
+def parse_refused(line: bytes | memoryview) -> Any:
+    """Parse a line that `orjson` refuses; raises as `parse_json`."""
+    return _parse_like_javascript(bytes(line).decode("utf-8", "replace"))
 
 
 def _refuse(literal: str) -> NoReturn:
