@@ -395,14 +395,8 @@ ADMITTED: Final[tuple[dict[str, Check], ...]] = tuple(
 )
 """By generation 0 to 2: the event types and the shape of their data (chunk events aside)."""
 
-_ENVELOPE: Final = Shape(
-    type=text,
-    seq=count,
-    time=integer,
-    data=mapping,
-    surfaceOp=Maybe(anything),
-    sourceEventSeqs=Maybe(anything),
-    ignorable=Maybe(true),
+_ENVELOPE: Final = frozenset(
+    ("type", "seq", "time", "data", "surfaceOp", "sourceEventSeqs", "ignorable")
 )
 
 
@@ -412,7 +406,12 @@ def check_envelope(row: Row) -> None:
     Raises:
         MigrationRefusedError: They are not.
     """
-    if not _ENVELOPE(row):
+    if (
+        row.get("data").__class__ is not dict
+        or not integer(row.get("time"))
+        or not row.keys() <= _ENVELOPE
+        or row.get("ignorable", True) is not True
+    ):
         raise MigrationRefusedError(f"the row at {row.get('seq')} is no event")
 
 

@@ -18,8 +18,6 @@ from sessionquery.generations.strict_rows import accept_3, inspect_3, read_stric
 from sessionquery.generations.values import Row
 from sessionquery.jsontext import JsonDepthError, JsonError, parse_json
 
-_NOT_JSON: Final = object()
-
 
 @dataclass(frozen=True, slots=True)
 class Codec:
@@ -36,11 +34,6 @@ class Codec:
     packs: bool = False
     inspect: Callable[[Any], None] | None = None
     accept: Callable[[Row], bool] | None = None
-
-    def is_next(self, row: Row, count: int) -> bool:
-        """Whether `row` carries the number `count`."""
-        seq = row["seq0"] if self.packs and is_packed(row) else row.get("seq")
-        return seq == count and type(seq) is not bool
 
     def accepts(self, row: Row) -> bool:
         return self.accept is None or self.accept(row)
@@ -70,10 +63,14 @@ def decode(
     lines_end = rows_end = False
     awaits_marker = is_seeded and generation >= 2
     for line in lines:
-        value = _parse(line)
-        if value is _NOT_JSON:
+        try:
+            value = parse_json(line)
+        except JsonDepthError:
+            raise
+        except JsonError:
             lines_end = True
-        elif lines_end:
+            continue
+        if lines_end:
             if type(value) is dict and value.get("type") == "turn/end":
                 raise CorruptLogError("a turn/end stands behind a line that is not JSON")
         else:
@@ -82,12 +79,15 @@ def decode(
             row = codec.read(value)
             if row is None:
                 rows_end = True
-            elif rows_end or not codec.is_next(row, count) or not codec.accepts(row):
+                continue
+            packed = codec.packs and is_packed(row)
+            seq = row["seq0"] if packed else row.get("seq")
+            if rows_end or seq != count or seq is True or seq is False or not codec.accepts(row):
                 rows_end = True
-                if row.get("type") == "turn/end":
+                if row["type"] == "turn/end":
                     raise CorruptLogError("a turn/end stands at or behind a broken row")
             else:
-                count += row_length(row) if codec.packs else 1
+                count += row_length(row) if packed else 1
                 if awaits_marker and _is_marker(row):
                     awaits_marker = False
                 yield row
@@ -100,12 +100,3 @@ def _is_marker(row: Row) -> bool:
     return (
         row["type"] == "session/end-seed" and type(data) is dict and data.get("inherited") is True
     )
-
-
-def _parse(line: bytes | memoryview) -> Any:
-    try:
-        return parse_json(line)
-    except JsonDepthError:
-        raise
-    except JsonError:
-        return _NOT_JSON

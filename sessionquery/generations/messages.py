@@ -12,11 +12,13 @@ from sessionquery.generations.shapes import (
     boolean,
     count,
     integer,
+    integers,
     list_of,
     name,
     one_of,
     positive,
     text,
+    texts,
     variants,
 )
 
@@ -61,9 +63,8 @@ def _plugin(source: Any) -> bool:
     if "form" not in source:
         return True
     form = source["form"]
-    return ("sections" in source) == (form == "snapshot") and ("summary" in source) == (
-        form == "notice"
-    )
+    wants_sections, wants_summary = form == "snapshot", form == "notice"
+    return ("sections" in source, "summary" in source) == (wants_sections, wants_summary)
 
 
 _RELAY: Final = Shape(kind=text, form=one_of("relay"), senderSessionId=name)
@@ -163,17 +164,15 @@ usage: Final = Shape(
     reasoningTokens=Maybe(count),
 )
 
-_TEXT_RUN: Final = Shape(
-    type=text, time0=integer, index=count, dt=list_of(integer), texts=list_of(text, least=1)
-)
+_TEXT_RUN: Final = Shape(type=text, time0=integer, index=count, dt=integers, texts=texts)
 _CALL_RUN: Final = Shape(
     type=text,
     time0=integer,
     index=count,
-    dt=list_of(integer),
+    dt=integers,
     id=name,
     name=Maybe(name),
-    args=list_of(text, least=1),
+    args=texts,
 )
 _STREAM_RECORDS: Final[dict[str, Check]] = {
     "text-chunks": _TEXT_RUN,

@@ -9,9 +9,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sessionquery.generations.shapes import Check, Maybe, Shape, count, integer, list_of, name, text
+from sessionquery.generations.shapes import (
+    Check,
+    Maybe,
+    Shape,
+    count,
+    integer,
+    integers,
+    name,
+    text,
+    texts,
+)
 from sessionquery.generations.values import Row
-from sessionquery.jstext import is_count
+from sessionquery.jstext import is_count, is_js_integer
 
 PACKED_MEMBERS: Final = {
     "text-chunks": "texts",
@@ -24,46 +34,54 @@ _PLACE: Final[dict[str, Check | Maybe]] = {
     "turn": count,
     "step": count,
     "index": count,
-    "dt": list_of(integer),
+    "dt": integers,
 }
-_TEXTS: Final = Shape(
-    type=text, seq0=count, time0=integer, data=Shape(texts=list_of(text, least=1), **_PLACE)
-)
+_TEXTS: Final = Shape(type=text, seq0=count, time0=integer, data=Shape(texts=texts, **_PLACE))
 _CALLS: Final = Shape(
     type=text,
     seq0=count,
     time0=integer,
-    data=Shape(id=name, name=Maybe(name), args=list_of(text, least=1), **_PLACE),
+    data=Shape(id=name, name=Maybe(name), args=texts, **_PLACE),
 )
 
 
 def is_packed(row: Row) -> bool:
     """Whether `row` stands for several chunk events."""
-    kind = row.get("type")
-    return type(kind) is str and kind in PACKED_MEMBERS
+    return row["type"] in PACKED_MEMBERS
 
 
 def row_length(row: Row) -> int:
-    """How many events `row` stands for."""
-    return len(row["data"][PACKED_MEMBERS[row["type"]]]) if is_packed(row) else 1
+    """How many events the packed `row` stands for."""
+    return len(row["data"][PACKED_MEMBERS[row["type"]]])
 
 
 def read_packing_row(value: Any) -> Row | None:
-    """Return the row with unpacked `sourceEventSeqs`, None if it is malformed."""
+    """Return the row with unpacked `sourceEventSeqs`, None if it is malformed.
+
+    A type that is no string becomes the empty one, which no table knows.
+    """
     if type(value) is not dict:
         return None
     row: Row = value
-    if is_packed(row):
+    kind = row.get("type")
+    if kind.__class__ is not str:
+        return {**row, "type": ""}
+    if kind in PACKED_MEMBERS:
         return row if _is_well_packed(row) else None
     if "sourceEventSeqs" in row:
         sources = _unpack_sources(row["sourceEventSeqs"], row.get("seq"))
         if sources is None:
             return None
         row["sourceEventSeqs"] = sources
-    for key in ("seq", "time"):
-        if type(row.get(key)) is float and row[key].is_integer():
-            row[key] = int(row[key])
+    if row.get("seq").__class__ is float or row.get("time").__class__ is float:
+        _use_integers(row)
     return row
+
+
+def _use_integers(row: Row) -> None:
+    for key in ("seq", "time"):
+        if is_js_integer(row.get(key)):
+            row[key] = int(row[key])
 
 
 def _is_well_packed(row: Row) -> bool:

@@ -37,9 +37,12 @@ class Numbering:
 
     def place(self, row: Row) -> Row:
         """Give the source event `row` its new number and translate what it cites."""
-        old, new = int(row["seq"]), self.next
-        self._reserve(old + 1)
-        self._new[old] = new
+        old, new = row["seq"], self.next
+        if old == len(self._new):
+            self._new.append(new)
+        else:
+            self._reserve(old + 1)
+            self._new[old] = new
         self.next = new + 1
         return self._translated(row, new) if self._shifted else row
 

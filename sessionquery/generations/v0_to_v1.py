@@ -42,7 +42,7 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
     """
     upgrade = _Upgrade(log.session_id)
     for row in rows:
-        if not is_packed(row) and row.get("type") != "assistant/chunk":
+        if row["type"] != "assistant/chunk" and not is_packed(row):
             row = upgrade.apply(row)
             check_event(row, 0)
         yield row

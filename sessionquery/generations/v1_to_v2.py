@@ -32,19 +32,33 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
             copied part ends inside an attempt, or a turn begins inside another.
     """
     step = _Step(log)
+    ready = step.ready
+    checked = log.generation != 1
     for row in rows:
-        if is_packed(row) or row.get("type") == "assistant/chunk":
-            yield from step.chunk(chunk_run(row))
-            continue
-        if log.generation == 1:
-            check_envelope(row)
-            check_event(row, 1)
-        yield from step.event(row)
-    yield from step.end()
+        if row["type"] == "assistant/chunk" or is_packed(row):
+            step.chunk(chunk_run(row))
+        else:
+            if not checked:
+                check_envelope(row)
+                check_event(row, 1)
+            step.event(row)
+        if ready:
+            yield from ready
+            ready.clear()
+    step.end()
+    yield from ready
 
 
 class _Step:
+    """The state between rows.
+
+    Attributes:
+        ready: Finished rows, for the caller to take; a list, because generators for single rows
+            would cost more than the migration itself.
+    """
+
     def __init__(self, log: LogContext) -> None:
+        self.ready: list[Row] = []
         self._numbers = Numbering(replace_ends=("start", "end"))
         self._restart = RestartWatch()
         self._seed = log.seed_length
@@ -53,48 +67,49 @@ class _Step:
         self._count = 0
         self._time = 0
 
-    def chunk(self, run: ChunkRun) -> Iterator[Row]:
+    def chunk(self, run: ChunkRun) -> None:
         self._count += run.count
         self._time = run.time
         self._restart.pass_over()
         self._numbers.drop(run.first, run.count)
         attempt = self._attempt
         if attempt is not None and not attempt.takes(run):
-            yield from self._fail_attempt()
+            self._fail_attempt()
             attempt = None
         if attempt is None:
             attempt = self._attempt = Attempt(run.turn, run.step)
-        else:
-            yield from self._release(attempt)
+        elif attempt.held:
+            self._release(attempt)
         attempt.add(run)
 
-    def event(self, row: Row) -> Iterator[Row]:
+    def event(self, row: Row) -> None:
         self._count += 1
         self._time = row["time"]
+        kind = row["type"]
         turn = self._restart.turn
         missing = self._restart.missing_end(row)
-        if row["type"] == "turn/start" and turn is not None and missing is None:
+        if kind == "turn/start" and turn is not None and missing is None:
             raise MigrationRefusedError(f"turn/start at {row['seq']} stands in turn {turn}")
-        if row["type"] == "assistant/message":
-            yield from self._message(row)
+        if kind == "assistant/message":
+            self._message(row)
             return
-        if row["type"] in _ENDS_ATTEMPT:
-            yield from self._fail_attempt()
+        if kind in _ENDS_ATTEMPT:
+            self._fail_attempt()
         if missing is not None:
-            yield from self._hold_or_put(row, ("turn/end", missing))
-        elif (goal := _goal_change(row)) is not None:
-            yield from self._hold_or_put(_without_change(row), ("goal/change", goal))
+            self._hold_or_put(row, ("turn/end", missing))
+        elif kind == "user/message" and (goal := _goal_change(row)) is not None:
+            self._hold_or_put(_without_change(row), ("goal/change", goal))
         else:
-            yield from self._hold_or_put(row, None)
+            self._hold_or_put(row, None)
 
-    def end(self) -> Iterator[Row]:
-        yield from self._fail_attempt()
+    def end(self) -> None:
+        self._fail_attempt()
         if self._seed > self._count:
             raise CorruptLogError("the log is shorter than the part copied from its parent")
         if self._awaits_marker:
-            yield self._marker(self._time)
+            self._mark(self._time)
 
-    def _message(self, row: Row) -> Iterator[Row]:
+    def _message(self, row: Row) -> None:
         attempt, data = self._attempt, row["data"]
         cited = row.get("sourceEventSeqs")
         own = attempt is not None and attempt.turn == data["turn"] and attempt.step == data["step"]
@@ -105,59 +120,56 @@ class _Step:
                 raise MigrationRefusedError(
                     f"assistant/message at {row['seq']} does not cite its whole attempt"
                 )
-            yield from self._release(attempt)
+            self._release(attempt)
             self._attempt = None
             stream, first = attempt.stream, attempt.seqs[0]
         elif attempt is not None:
-            yield from self._fail_attempt()
+            self._fail_attempt()
         elif cited:
             raise MigrationRefusedError(f"assistant/message at {row['seq']} cites no attempt")
-        row = {key: value for key, value in row.items() if key != "sourceEventSeqs"}
-        row["data"] = {**data, "stream": stream}
+        row = {**row, "data": {**data, "stream": stream}}
+        row.pop("sourceEventSeqs", None)
         self._refuse_cut(first, row["seq"])
-        yield from self._put(row)
+        self._put(row, None)
 
-    def _hold_or_put(self, row: Row, before: Insertion | None) -> Iterator[Row]:
+    def _hold_or_put(self, row: Row, before: Insertion | None) -> None:
         if self._attempt is not None:
             self._attempt.held.append((row, before))
         else:
-            yield from self._put(row, before)
+            self._put(row, before)
 
-    def _release(self, attempt: Attempt) -> Iterator[Row]:
+    def _release(self, attempt: Attempt) -> None:
         held, attempt.held = attempt.held, []
         for row, before in held:
-            yield from self._put(row, before)
+            self._put(row, before)
 
-    def _fail_attempt(self) -> Iterator[Row]:
+    def _fail_attempt(self) -> None:
         attempt, self._attempt = self._attempt, None
         if attempt is None:
             return
         first, last = attempt.seqs[0], attempt.seqs[-1]
         self._refuse_cut(first, last)
-        yield from self._mark_seed(first, attempt.time)
+        if self._awaits_marker and first >= self._seed:
+            self._mark(attempt.time)
         data = {"turn": attempt.turn, "step": attempt.step, "stream": attempt.stream}
-        yield self._numbers.insert("assistant/attempt", attempt.time, data)
-        yield from self._release(attempt)
+        self.ready.append(self._numbers.insert("assistant/attempt", attempt.time, data))
+        self._release(attempt)
 
-    def _put(self, row: Row, before: Insertion | None = None) -> Iterator[Row]:
-        seq = row["seq"]
-        if self._awaits_marker and seq == self._seed and row["type"] == "session/end-seed":
-            self._awaits_marker = False
-            row = {**row, "data": {**row["data"], "inherited": True}}
-        else:
-            yield from self._mark_seed(seq, row["time"])
+    def _put(self, row: Row, before: Insertion | None) -> None:
+        if self._awaits_marker and row["seq"] >= self._seed:
+            if row["seq"] == self._seed and row["type"] == "session/end-seed":
+                self._awaits_marker = False
+                row = {**row, "data": {**row["data"], "inherited": True}}
+            else:
+                self._mark(row["time"])
         if before is not None:
             kind, data = before
-            yield self._numbers.insert(kind, row["time"], data)
-        yield self._numbers.place(row)
+            self.ready.append(self._numbers.insert(kind, row["time"], data))
+        self.ready.append(self._numbers.place(row))
 
-    def _mark_seed(self, seq: int, time: int) -> Iterator[Row]:
-        if self._awaits_marker and seq >= self._seed:
-            yield self._marker(time)
-
-    def _marker(self, time: int) -> Row:
+    def _mark(self, time: int) -> None:
         self._awaits_marker = False
-        return self._numbers.insert("session/end-seed", time, {"inherited": True})
+        self.ready.append(self._numbers.insert("session/end-seed", time, {"inherited": True}))
 
     def _refuse_cut(self, first: int, last: int) -> None:
         if self._awaits_marker and first < self._seed <= last:
@@ -165,8 +177,6 @@ class _Step:
 
 
 def _goal_change(row: Row) -> dict[str, Any] | None:
-    if row["type"] != "user/message":
-        return None
     source = row["data"]["source"]
     return source.get("change") if source["kind"] == "goal" else None
 

@@ -40,8 +40,18 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
     for row in rows:
         if log.generation == 2:
             check_event(row, 2)
-        _check_surface_keys(row)
-        yield from step.event(row)
+        kind = row["type"]
+        if kind in SURFACE_TYPES:
+            yield step.surface(row)
+            continue
+        if "surfaceOp" in row or "sourceEventSeqs" in row:
+            raise MigrationRefusedError(f"{kind} at {row['seq']} is outside the surface")
+        if kind == "step/start":
+            yield from step.step_start(row)
+        elif kind == "request/header":
+            yield from step.request_header(row)
+        else:
+            yield step.log_only(row)
 
 
 class _Step:
@@ -53,26 +63,26 @@ class _Step:
         self._head: int | None = None
         self._place: dict[str, Any] | None = None
 
-    def event(self, row: Row) -> Iterator[Row]:
-        kind = row["type"]
-        if kind in SURFACE_TYPES:
-            yield self._surface(row)
-        elif kind == "step/start":
-            yield from self._step_start(row)
-        elif kind == "request/header":
-            yield from self._request_header(row)
-        else:
-            if kind in ("step/end", "turn/end"):
-                self._place = None
-            yield self._numbers.place(self._log_only(row))
+    def surface(self, row: Row) -> Row:
+        _check_surface_keys(row)
+        if self._head is None:
+            raise MigrationRefusedError(f"{row['type']} at {row['seq']} precedes the first step")
+        row = self._numbers.place(row)
+        op = row["surfaceOp"]
+        if op == "append":
+            return row
+        return {
+            **row,
+            "surfaceOp": {"op": "replace", "startSeq": op["start"], "endSeq": op["end"]},
+        }
 
-    def _step_start(self, row: Row) -> Iterator[Row]:
+    def step_start(self, row: Row) -> Iterator[Row]:
         self._place = {"turn": row["data"]["turn"], "step": row["data"]["step"]}
         yield self._numbers.place(row)
         if self._head is None:
             yield self._system_row(row, "", surfaceOp="append")
 
-    def _request_header(self, row: Row) -> Iterator[Row]:
+    def request_header(self, row: Row) -> Iterator[Row]:
         header = row["data"]["header"]
         prompt = header.get("system", "")
         if prompt != self._prompt:
@@ -83,6 +93,18 @@ class _Step:
             yield self._system_row(row, prompt, surfaceOp=op, sourceEventSeqs=[head])
             self._prompt = prompt
         yield self._numbers.place({**row, "data": {**row["data"], "header": _kept(header)}})
+
+    def log_only(self, row: Row) -> Row:
+        kind = row["type"]
+        if kind in ("step/end", "turn/end"):
+            self._place = None
+        elif kind in _RENAMED:
+            row = {**row, "type": _RENAMED[kind]}
+        elif kind == "agent-preset/selected" and row["data"]["agentPreset"] == "code":
+            row = {**row, "data": {"agentPreset": "ptc"}}
+        elif kind == "session/end-seed" and "inherited" in row["data"] and not self._seeded:
+            raise MigrationRefusedError("a session without copied rows has an inherited marker")
+        return self._numbers.place(row)
 
     def _system_row(self, anchor: Row, prompt: str, **surface: Any) -> Row:
         message = {
@@ -100,38 +122,15 @@ class _Step:
         parts = ["session-format-v2-to-v3", self._session_id, anchor["seq"], anchor["type"]]
         return f"v2-to-v3-system-{hashlib.sha256(_json_bytes(parts)).hexdigest()}"
 
-    def _surface(self, row: Row) -> Row:
-        if self._head is None:
-            raise MigrationRefusedError(f"{row['type']} at {row['seq']} precedes the first step")
-        row = self._numbers.place(row)
-        op = row["surfaceOp"]
-        if op == "append":
-            return row
-        return {
-            **row,
-            "surfaceOp": {"op": "replace", "startSeq": op["start"], "endSeq": op["end"]},
-        }
-
-    def _log_only(self, row: Row) -> Row:
-        kind = row["type"]
-        if kind == "session/end-seed" and "inherited" in row["data"] and not self._seeded:
-            raise MigrationRefusedError("a session without copied rows has an inherited marker")
-        if kind == "agent-preset/selected" and row["data"]["agentPreset"] == "code":
-            return {**row, "data": {"agentPreset": "ptc"}}
-        return {**row, "type": _RENAMED[kind]} if kind in _RENAMED else row
-
 
 def _check_surface_keys(row: Row) -> None:
-    kind = row["type"]
-    if kind not in SURFACE_TYPES:
-        if "surfaceOp" in row or "sourceEventSeqs" in row:
-            raise MigrationRefusedError(f"{kind} at {row['seq']} is outside the surface")
-        return
     op = row.get("surfaceOp")
     if op != "append" and not _REPLACE(op):
-        raise MigrationRefusedError(f"{kind} at {row['seq']} has no proper surfaceOp")
-    if "sourceEventSeqs" in row and (kind == "assistant/message" or not row["sourceEventSeqs"]):
-        raise MigrationRefusedError(f"{kind} at {row['seq']} has no proper sourceEventSeqs")
+        raise MigrationRefusedError(f"{row['type']} at {row['seq']} has no proper surfaceOp")
+    if "sourceEventSeqs" in row and (
+        row["type"] == "assistant/message" or not row["sourceEventSeqs"]
+    ):
+        raise MigrationRefusedError(f"{row['type']} at {row['seq']} has no proper sourceEventSeqs")
 
 
 def _kept(header: dict[str, Any]) -> dict[str, Any]:

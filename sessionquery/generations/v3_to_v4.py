@@ -126,7 +126,13 @@ def _block(block: Any) -> Any:
 def _stream(records: Any) -> Any:
     if type(records) is not list:
         raise MigrationRefusedError("an assistant event has no stream")
-    return [_stream_record(record) for record in records]
+    if any(map(_names_block, records)):
+        return [_stream_record(record) for record in records]
+    return records
+
+
+def _names_block(record: Any) -> bool:
+    return type(record) is dict and "chunk" in record
 
 
 def _stream_record(record: Any) -> Any:
