@@ -23,6 +23,7 @@ from sessionquery.index.tools import ToolNames
 from sessionquery.index.writer import IndexWriter, NewDocument, begin_writing
 from sessionquery.live import LiveSession, LiveSessions
 from sessionquery.logfile import LoadedLog
+from sessionquery.model import Event, Surface
 
 _NOWHERE: Final = LogRevision(0, 0, 0, 0, 0)
 
@@ -111,23 +112,32 @@ def _documents(log_id: int, snapshot: LoadedLog) -> tuple[list[NewDocument], byt
             ) from error
         if not text:
             continue
-        seq, when = event["seq"], event["time"]
-        number = TYPE_NUMBERS[event["type"]]
-        digest = hashlib.blake2b(text.encode("utf-8"), digest_size=HASH_BYTES).digest()
-        packed += pack_document(seq, number, when, digest)
-        replacer = snapshot.replaced_by.get(seq)
-        documents.append(
-            NewDocument(
-                log_id << SEQ_BITS | seq,
-                number,
-                SURFACE_NUMBERS[surface],
-                when,
-                len(text),
-                0,
-                None if replacer is None else snapshot.events[replacer]["time"],
-                digest,
-                tools_json(names.of(event)),
-                text,
-            )
-        )
+        replacer = snapshot.replaced_by.get(event["seq"])
+        shadowed_at = None if replacer is None else snapshot.events[replacer]["time"]
+        document = make_document(log_id, event, text, surface, shadowed_at, names.of(event))
+        packed += pack_document(event["seq"], document.type, document.time, document.hash)
+        documents.append(document)
     return documents, packed
+
+
+def make_document(
+    log_id: int,
+    event: Event,
+    text: str,
+    surface: Surface,
+    shadowed_at: int | None,
+    tools: tuple[str, ...],
+) -> NewDocument:
+    """Return an event with its text (`searchable`) as a document of an index."""
+    return NewDocument(
+        id=log_id << SEQ_BITS | event["seq"],
+        type=TYPE_NUMBERS[event["type"]],
+        surface=SURFACE_NUMBERS[surface],
+        time=event["time"],
+        length=len(text),
+        closing=0,
+        shadowed_at=shadowed_at,
+        hash=hashlib.blake2b(text.encode("utf-8"), digest_size=HASH_BYTES).digest(),
+        tools=tools_json(tools),
+        text=text,
+    )

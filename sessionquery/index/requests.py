@@ -34,13 +34,6 @@ EVENTS_PREDICATES: Final = 13
 _BOTH_AVAILABILITIES: Final = {"live", "persisted"}
 
 
-class JsonNull:
-    """Stands for an explicit null where a missing value means something else (a cursor)."""
-
-
-JSON_NULL: Final = JsonNull()
-
-
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
     """A normalized request.

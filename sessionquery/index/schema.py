@@ -13,8 +13,8 @@ from typing import Final
 from sessionquery.model import Surface
 
 INDEX_VERSION: Final = 1
-"""Raise it with every change of the tables below or of the text extraction: files of another
-version are left alone."""
+"""Raise it with every change of the tables below, of the text extraction, or of what logs can be
+read (the index remembers which ones cannot): files of another version are left alone."""
 
 APPLICATION_ID: Final = 0x44534D51
 """Marks a database file as ours (SQLite's ``application_id``)."""

@@ -17,6 +17,7 @@ from sessionquery.corpus import not_found, store_failure
 from sessionquery.filters import ListFilter, SessionFilter, session_predicate
 from sessionquery.index.catalog import IndexedLog
 from sessionquery.index.cursors import Cursor, decode_cursor, stale_cursor
+from sessionquery.index.earlier import EarlierClosings
 from sessionquery.index.keeper import IndexKeeper, IndexView, SearchableSession
 from sessionquery.index.live_index import LiveIndex
 from sessionquery.index.matching import (
@@ -78,6 +79,7 @@ class SearchIndex:
         self._store = store
         self._keeper = IndexKeeper(options, store)
         self._live = LiveIndex(live)
+        self._earlier = EarlierClosings(store.root)
         self._tokenizer: Tokenizer | None = None
         self._mutex = threading.Lock()
         self._persisted_of: object = None
@@ -97,6 +99,7 @@ class SearchIndex:
         with self._mutex:
             self._keeper.close()
             self._live.close()
+            self._earlier.close()
             tokenizer, self._tokenizer = self._tokenizer, None
             if tokenizer is not None:
                 tokenizer.close()
@@ -221,8 +224,34 @@ class SearchIndex:
                 _Ranked(match, *group[log_id])
                 for log_id, match in best_matches(rows, group).items()
             ]
+        if as_of is not None:
+            ranked = self._with_earlier_closings(ranked, persisted, phrase, scope, signal)
         ranked.sort(key=lambda item: (item.match[:3], item.session_id))
         return ranked
+
+    def _with_earlier_closings(
+        self,
+        ranked: list[_Ranked],
+        persisted: dict[int, tuple[str, _Entry]],
+        phrase: Phrase,
+        scope: Scope,
+        signal: AbortSignal,
+    ) -> list[_Ranked]:
+        assert scope.as_of is not None
+        logs = {session_id: entry.source.log for session_id, entry in persisted.values()}
+        sources = self._earlier.sources(logs, scope.as_of, signal=signal)
+        if not sources:
+            return ranked
+        connection = next(iter(sources.values())).connection
+        rows = find_matches(connection, self._tools, phrase, scope, signal=signal)
+        best = {item.session_id: item for item in ranked}
+        for log_id, match in best_matches(rows, persisted).items():
+            session_id, entry = persisted[log_id]
+            known = best.get(session_id)
+            if known is None or match < known.match:
+                earlier = replace(entry, source=sources[session_id])
+                best[session_id] = _Ranked(match, session_id, earlier)
+        return list(best.values())
 
     def _session_hits(
         self, page: list[_Ranked], phrase: Phrase, as_of: int | None
