@@ -19,6 +19,7 @@ from sessionquery.chainrules import (
 )
 from sessionquery.jstext import is_count
 from sessionquery.messagerules import (
+    TITLE_SOURCE,
     BodyError,
     check_catalog,
     check_message,
@@ -145,10 +146,8 @@ class BodyRules:
             check(event, event["data"])
         except (AttributeError, KeyError, TypeError, IndexError) as error:
             raise BodyError(f"{_place(event)} has a payload of the wrong shape") from error
-        except SurfaceError as error:
-            raise SurfaceError(f"{_place(event)} {error}") from None
         except BodyError as error:
-            raise BodyError(f"{_place(event)} {error}") from None
+            raise type(error)(f"{_place(event)} {error}") from None
 
     def accept_closing(self, event: Event) -> None:
         """Take a row of `closing.closing_rows` into the surface; it is right by construction."""
@@ -433,9 +432,14 @@ class BodyRules:
         self._cites_people(event, cited)
 
     def _title_request(self, event: Event, data: Any) -> None:
-        check_message_list(data["messages"])
-        require(bool(data["messages"]), "has no message")
-        self._cites_people(event, data["messageSeqs"])
+        messages, cited = data["messages"], data["messageSeqs"]
+        check_message_list(messages)
+        require(
+            len(messages) == 1 and messages[0]["source"]["kind"] == TITLE_SOURCE,
+            "does not hold the one message made for the title",
+        )
+        require(isinstance(cited, list) and bool(cited), "cites no messages")
+        self._cites_people(event, cited)
 
     def _end_seed(self, event: Event, data: Any) -> None:
         self._compaction.forget()

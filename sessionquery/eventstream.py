@@ -28,6 +28,7 @@ from sessionquery.errors import (
 from sessionquery.frames import FrameError, FrameReader, PlainReader, lines_of
 from sessionquery.header import HeaderProblem, parse_header
 from sessionquery.jsontext import JsonDepthError, JsonError, parse_json, parse_refused
+from sessionquery.messagerules import MessageIdentityError
 from sessionquery.model import Event, SessionHeader
 from sessionquery.paths import CURRENT_GENERATION
 from sessionquery.rows import KNOWN_TYPES, normalize_row
@@ -131,7 +132,9 @@ class EventStream:
         except SurfaceError as error:
             raise self._corrupt(str(error), code=INVALID_SURFACE) from error
         except BodyError as error:
-            if self._generation < CURRENT_GENERATION:
+            if self._generation < CURRENT_GENERATION and not isinstance(
+                error, MessageIdentityError
+            ):
                 raise self._refused(str(error)) from error
             raise self._corrupt(str(error)) from error
         except JsonDepthError as error:

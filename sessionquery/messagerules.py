@@ -17,6 +17,8 @@ NOT_STARTED_TEXT: Final = (
 )
 NOT_STARTED_ERROR: Final = ("ToolNotStartedError", "TOOL_NOT_STARTED")
 
+TITLE_SOURCE: Final = "dsh-session-title-llm"
+
 _ROLES: Final = {
     "system/message": "system",
     "developer/message": "developer",
@@ -35,6 +37,13 @@ _SAFE_SEQ: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 
 class BodyError(ValueError):
     """The events cannot be a session: the log is corrupt."""
+
+
+class MessageIdentityError(BodyError):
+    """A message is not the one that its event promises; corruption in older logs as well.
+
+    Other broken rules only mean that an older log cannot be migrated.
+    """
 
 
 def require(condition: bool, what: str) -> None:
@@ -90,14 +99,15 @@ def check_message(kind: str, message: Any) -> None:
     source = check_source(message.get("source"))
     wanted = _REQUIRED_SOURCES.get(kind)
     if wanted is not None and source != wanted:
-        raise BodyError(f"has a message of the source {source!r}")
+        raise MessageIdentityError(f"has a message of the source {source!r}")
     if kind == "assistant/message":
         model = message["source"]
-        require(is_name(model.get("provider")) and is_name(model.get("model")), "names no model")
+        if not is_name(model.get("provider")) or not is_name(model.get("model")):
+            raise MessageIdentityError("names no model")
     if not is_name(message.get("id")):
-        raise BodyError("has no message id")
+        raise MessageIdentityError("has no message id")
     if message.get("role") != _ROLES[kind]:
-        raise BodyError(f"has the role {message.get('role')!r}")
+        raise MessageIdentityError(f"has the role {message.get('role')!r}")
     content = message.get("content")
     if content.__class__ is not list:
         raise BodyError("has no content list")

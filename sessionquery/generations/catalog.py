@@ -48,7 +48,10 @@ def complete(rows: Iterable[Row], children: Callable[[], Iterable[Child]]) -> It
     for row in rows:
         kind = row["type"]
         if kind == "subagent/catalog":
-            listed[row["data"].get("childId")] = row["data"]
+            data = row["data"]
+            if type(data) is not dict or not name(data.get("childId")):
+                raise MigrationRefusedError(f"subagent/catalog at {row['seq']} names no child")
+            listed[data["childId"]] = data
         elif kind == "session/end-seed" and "inherited" in row["data"]:
             listed.clear()
         seq, time = row["seq"] + 1, row["time"]

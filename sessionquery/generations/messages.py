@@ -11,14 +11,12 @@ from sessionquery.generations.shapes import (
     anything,
     boolean,
     count,
-    integer,
-    integers,
     list_of,
+    mapping,
     name,
     one_of,
     positive,
     text,
-    texts,
     variants,
 )
 
@@ -37,8 +35,16 @@ _BLOCKS: Final[dict[str, Check]] = {
     "file": Shape(type=text, attachment=Shape(attachmentId=name, name=text, bytes=count)),
     "tool-call": Shape(type=text, id=name, name=name, arguments=text),
 }
-known_block: Final = variants("type", _BLOCKS)
-blocks: Final = list_of(known_block)
+_known_block: Final = variants("type", _BLOCKS)
+blocks: Final = list_of(_known_block)
+
+
+def block(value: Any) -> bool:
+    """A content block that is right if its type is known."""
+    kind = value.get("type") if value.__class__ is dict else None
+    return name(kind) and (kind not in _BLOCKS or _known_block(value))
+
+
 _RESULT: Final = Shape(
     type=one_of("tool-result"), toolCallId=name, content=blocks, isError=Maybe(boolean)
 )
@@ -55,7 +61,10 @@ _PLUGIN: Final = Shape(
 _CHECKPOINT: Final = Shape(kind=text, plugin=name, compactionId=name, sourceCommandId=Maybe(name))
 
 
-def _plugin(source: Any) -> bool:
+def plugin_source(source: Any) -> bool:
+    """A message source of the kind ``plugin``; what else it has depends on its form."""
+    if source.__class__ is not dict or source.get("kind") != "plugin":
+        return False
     if source.get("plugin") == "compact":
         return bool(_CHECKPOINT(source))
     if not _PLUGIN(source):
@@ -111,7 +120,7 @@ _MODEL: Final = Shape(kind=one_of("model"), provider=name, model=name, replaySta
 _TOOL: Final = Shape(kind=one_of("tool"), callId=name)
 _SOURCES: Final[dict[str, Check]] = {
     "user": Shape(kind=text, rpcId=Maybe(name), clientTimeZone=Maybe(name)),
-    "plugin": _plugin,
+    "plugin": plugin_source,
     "model": _MODEL,
     "tool": _TOOL,
     "goal": _goal,
@@ -164,20 +173,5 @@ usage: Final = Shape(
     reasoningTokens=Maybe(count),
 )
 
-_TEXT_RUN: Final = Shape(type=text, time0=integer, index=count, dt=integers, texts=texts)
-_CALL_RUN: Final = Shape(
-    type=text,
-    time0=integer,
-    index=count,
-    dt=integers,
-    id=name,
-    name=Maybe(name),
-    args=texts,
-)
-_STREAM_RECORDS: Final[dict[str, Check]] = {
-    "text-chunks": _TEXT_RUN,
-    "reasoning-chunks": _TEXT_RUN,
-    "tool-call-chunks": _CALL_RUN,
-    "chunk": Shape(type=text, time=integer, chunk=lambda chunk: chunk.__class__ is dict),
-}
-stream: Final = list_of(variants("type", _STREAM_RECORDS))
+stream: Final = list_of(mapping)
+"""The records of a streamed answer; what is in them is nobody's business any more."""

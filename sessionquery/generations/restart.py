@@ -29,29 +29,33 @@ class RestartWatch:
         """Return the data of the ``turn/end`` that belongs before `row`, or None."""
         kind, missing = row["type"], None
         if kind == "turn/start":
-            missing = self._end_before(row)
-            self.turn, self._step_open = row["data"].get("turn"), False
+            turn = _of(row, "turn")
+            missing = self._end_before(turn)
+            self.turn, self._step_open = turn, False
         elif kind == "turn/end":
             self.turn, self._step_open = None, False
         elif kind == "step/start":
             self._step_open = True
         elif kind == "step/end":
             self._step_open = False
-        self._spliced = kind == "agent/inbox/spliced" and _queues_next_turn(row["data"])
+        self._spliced = (
+            kind == "agent/inbox/spliced"
+            and _of(row, "target") == "next-turn"
+            and bool(_of(row, "inserted"))
+        )
         return missing
 
     def pass_over(self) -> None:
         """Note a row of another kind (stream chunks)."""
         self._spliced = False
 
-    def _end_before(self, row: Row) -> dict[str, Any] | None:
+    def _end_before(self, next_turn: Any) -> dict[str, Any] | None:
         turn = self.turn
-        if not is_count(turn) or self._step_open or not self._spliced:
-            return None
-        if row["data"].get("turn") != turn + 1:
+        if not is_count(turn) or self._step_open or not self._spliced or next_turn != turn + 1:
             return None
         return {"turn": turn, "reason": {"kind": "interrupted"}}
 
 
-def _queues_next_turn(data: dict[str, Any]) -> bool:
-    return data.get("target") == "next-turn" and bool(data.get("inserted"))
+def _of(row: Row, key: str) -> Any:
+    data = row["data"]
+    return data.get(key) if type(data) is dict else None

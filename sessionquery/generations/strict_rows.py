@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sessionquery.generations.known_types import LOG_ONLY_3
-from sessionquery.generations.messages import known_block
+from sessionquery.generations.messages import block, plugin_source
 from sessionquery.generations.problems import CorruptLogError, MigrationRefusedError
 from sessionquery.generations.shapes import (
     Maybe,
@@ -40,6 +40,8 @@ def read_strict_row(value: Any) -> Row | None:
     if not _ROW(value):
         return None
     row: Row = value
+    if row["type"] == "session/end-seed" and type(row["data"]) is not dict:
+        return None
     row["seq"], row["time"] = int(row["seq"]), int(row["time"])
     if "sourceEventSeqs" in row:
         sources = unpack_sources(row["sourceEventSeqs"], row["seq"])
@@ -49,18 +51,14 @@ def read_strict_row(value: Any) -> Row | None:
     return row
 
 
-def _is_prompt_source(source: Any) -> bool:
-    return type(source) is dict and source.get("kind") == "plugin" and name(source.get("plugin"))
-
-
 _SYSTEM_MESSAGE: Final = Shape(
     turn=positive,
     step=positive,
     message=Shape(
         id=name,
         role=one_of("system"),
-        source=_is_prompt_source,
-        content=list_of(known_block),
+        source=plugin_source,
+        content=list_of(block),
     ),
 )
 
@@ -110,14 +108,21 @@ def _accept_surface(row: Row) -> bool:
         return False
     if row["type"] == "assistant/message":
         return "sourceEventSeqs" not in row
-    return row["type"] != "tool/result" or not _flags_error_without_block(row["data"])
+    if row["type"] != "tool/result":
+        return True
+    data = row["data"]
+    return type(data) is dict and not _flags_error_without_block(data)
 
 
-def _flags_error_without_block(data: Any) -> bool:
+def _flags_error_without_block(data: dict[str, Any]) -> bool:
     """Whether a wrapped tool result has `error` although its block is not ``isError:true``."""
-    if type(data) is not dict or "error" not in data:
+    if "error" not in data:
         return False
     message = data.get("message")
     content = message.get("content") if type(message) is dict else None
     block = content[0] if type(content) is list and content else None
-    return type(block) is not dict or block.get("isError") is not True
+    return (
+        type(block) is not dict
+        or block.get("type") != "tool-result"
+        or block.get("isError") is not True
+    )

@@ -62,7 +62,14 @@ def _converted(row: Row, log: LogContext) -> Row:
     if kind == "session/end-seed" and "inherited" in row["data"] and not log.is_seeded:
         raise MigrationRefusedError("a session without copied rows has an inherited marker")
     change = _CHANGES.get(kind)
-    return row if change is None else {**row, "data": change(row["data"])}
+    if change is None:
+        return row
+    data = row["data"]
+    if type(data) is dict:
+        return {**row, "data": change(data)}
+    if kind == "agent/inbox/spliced":
+        return row
+    raise MigrationRefusedError(f"{kind} at {row['seq']} has no object as its data")
 
 
 def _user_message(data: dict[str, Any]) -> dict[str, Any]:
@@ -74,11 +81,11 @@ def _wrapped_message(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _assistant_message(data: dict[str, Any]) -> dict[str, Any]:
-    return {**_wrapped_message(data), "stream": _stream(data.get("stream"))}
+    return _attempt(_wrapped_message(data))
 
 
 def _attempt(data: dict[str, Any]) -> dict[str, Any]:
-    return {**data, "stream": _stream(data.get("stream"))}
+    return {**data, "stream": _stream(data["stream"])} if "stream" in data else data
 
 
 def _message(message: Any) -> dict[str, Any]:
@@ -103,20 +110,22 @@ def _plugin_source(source: dict[str, Any], role: Any) -> dict[str, Any]:
     return {"kind": kind, **kept}
 
 
-def _content(blocks: Any) -> Any:
+def _content(blocks: Any) -> list[Any]:
     """Mark the types of unknown blocks; returns `blocks` itself when there is none."""
-    if type(blocks) is not list or all(_is_known(block) for block in blocks):
-        return blocks
-    return [_block(block) for block in blocks]
+    if type(blocks) is not list:
+        raise MigrationRefusedError("a message has no list of blocks")
+    return blocks if all(map(_is_kept, blocks)) else [_block(block) for block in blocks]
 
 
-def _is_known(block: Any) -> bool:
+def _is_kept(block: Any) -> bool:
     kind = block.get("type") if type(block) is dict else None
-    return type(kind) is not str or (kind in _BLOCKS and kind != "tool-result")
+    if type(kind) is not str:
+        raise MigrationRefusedError("a content block has no type")
+    return kind in _BLOCKS and kind != "tool-result"
 
 
 def _block(block: Any) -> Any:
-    if _is_known(block):
+    if _is_kept(block):
         return block
     if block["type"] == "tool-result":
         return {**block, "content": _content(block.get("content"))}
@@ -124,29 +133,28 @@ def _block(block: Any) -> Any:
 
 
 def _stream(records: Any) -> Any:
-    if type(records) is not list:
-        raise MigrationRefusedError("an assistant event has no stream")
-    if any(map(_names_block, records)):
-        return [_stream_record(record) for record in records]
+    """Mark unknown block types in a stream; what is no list of records stays as it is."""
+    if type(records) is list and any(map(_has_block, records)):
+        return [_stream_record(record) if _has_block(record) else record for record in records]
     return records
 
 
-def _names_block(record: Any) -> bool:
-    return type(record) is dict and "chunk" in record
-
-
-def _stream_record(record: Any) -> Any:
+def _has_block(record: Any) -> bool:
     chunk = record.get("chunk") if type(record) is dict else None
-    if type(chunk) is not dict:
+    return type(chunk) is dict and chunk.get("type") in ("block-start", "block-end")
+
+
+def _stream_record(record: dict[str, Any]) -> dict[str, Any]:
+    chunk = record["chunk"]
+    if chunk["type"] == "block-end":
+        block = chunk.get("block")
+        return record if _is_kept(block) else {**record, "chunk": {**chunk, "block": _block(block)}}
+    kind = chunk.get("blockType")
+    if type(kind) is not str:
+        raise MigrationRefusedError("a stream names no block type")
+    if kind in _BLOCKS:
         return record
-    kind = chunk.get("type")
-    if kind == "block-start" and not _is_known({"type": chunk.get("blockType")}):
-        if chunk["blockType"] != "tool-result":
-            chunk = {**chunk, "blockType": f"plugin:{chunk['blockType']}"}
-            return {**record, "chunk": chunk}
-    elif kind == "block-end" and not _is_known(chunk.get("block")):
-        return {**record, "chunk": {**chunk, "block": _block(chunk["block"])}}
-    return record
+    return {**record, "chunk": {**chunk, "blockType": f"plugin:{kind}"}}
 
 
 def _tool_result(data: dict[str, Any]) -> dict[str, Any]:
