@@ -19,7 +19,7 @@ from pipeline.echoes import is_echo
 from pipeline.errors import RequestError
 from pipeline.ports import HistoryEngine
 from pipeline.recall_requests import RecallRequest, RecallResult, parse_recall
-from pipeline.sanitizer import model_boundary, sanitized
+from pipeline.sanitizer import model_boundary, sanitized, side_notes
 from pipeline.session_tools import TIMEOUT
 from pipeline.substring_scan import CJK, ScanHit, ScanOutcome, scan
 from pipeline.titles import read_titles
@@ -58,7 +58,7 @@ class _Page:
     hits: Sequence[tuple[SessionHeader, EventHit | ScanHit]]
     excluded_echoes: int
     next_cursor: str | None
-    diagnostics: tuple[str, ...]
+    notes: dict[str, Any]
 
 
 class Recall:
@@ -129,7 +129,7 @@ class Recall:
                     [(hit.header, hit) for hit in outcome.hits],
                     outcome.excluded_echoes,
                     None,
-                    page.diagnostics,
+                    page.notes,
                 )
             hint = self._hint(request, scope, outcome)
         return await self._result(request, scope, page, since, hint)
@@ -184,7 +184,7 @@ class Recall:
                 cursor=cursor,
             )
             matches = [(events.session, match) for match in events.items]
-            return self._eligible(matches, events.next_cursor, events.diagnostics)
+            return self._eligible(matches, events.next_cursor, side_notes(events))
         sessions = await self._engine.search_sessions(
             request.query,
             session_filters=self._session_filters(scope),
@@ -193,7 +193,7 @@ class Recall:
             cursor=cursor,
         )
         matches = [(hit.header, hit.best_match) for hit in sessions.items]
-        return self._eligible(matches, sessions.next_cursor, sessions.diagnostics)
+        return self._eligible(matches, sessions.next_cursor, side_notes(sessions))
 
     def _session_filters(self, scope: str) -> list[dict[str, Any]]:
         if scope == "all":
@@ -206,14 +206,14 @@ class Recall:
         self,
         matches: list[tuple[SessionHeader, EventHit]],
         next_cursor: str | None,
-        diagnostics: tuple[str, ...],
+        notes: dict[str, Any],
     ) -> _Page:
         kept = [
             (header, match)
             for header, match in matches
             if not (self._recall.exclude_echoes and is_echo(match))
         ]
-        return _Page(kept, len(matches) - len(kept), next_cursor, diagnostics)
+        return _Page(kept, len(matches) - len(kept), next_cursor, notes)
 
     async def _help_out(
         self,
@@ -292,9 +292,7 @@ class Recall:
             fields["next_cursor"] = bound + page.next_cursor
         if hint is not None:
             fields["hint"] = hint
-        if page.diagnostics:
-            fields["diagnostics"] = page.diagnostics
-        return RecallResult.model_validate(sanitized(fields))
+        return RecallResult.model_validate(sanitized({**fields, **page.notes}))
 
 
 def _unfinished(outcome: ScanOutcome) -> str:
@@ -310,7 +308,7 @@ def _hit(
     header: SessionHeader, match: EventHit | ScanHit, titles: dict[str, str]
 ) -> dict[str, Any]:
     event = match.document if isinstance(match, ScanHit) else match
-    echo = isinstance(match, EventHit) and is_echo(match)
+    echo = match.echo if isinstance(match, ScanHit) else is_echo(match)
     title = titles.get(header.id)
     return {
         "session_id": header.id,

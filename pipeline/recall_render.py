@@ -6,7 +6,7 @@ from typing import Final
 
 from pipeline.recall_requests import RecallHit, RecallResult
 from pipeline.render import NOTICE
-from pipeline.session_render import moment, short_title
+from pipeline.session_render import left_out, moment, short_title
 
 _SCOPES: Final = {
     "project": "the sessions of this project",
@@ -26,8 +26,7 @@ def render_recall(result: RecallResult) -> str:
         lines += ["", *_card(index, hit)]
     if result.excluded_echoes:
         lines += ["", f"Hits left out as echoes of this memory: {result.excluded_echoes}"]
-    for text in (result.diagnostics or ())[:5]:
-        lines.append(text[:300])
+    lines += left_out(result)
     if result.next_cursor is not None:
         lines += [
             "",

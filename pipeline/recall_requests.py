@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, ValidationInfo
 from pipeline.errors import RequestError, shown
 from pipeline.fields import Request, checked, integer, known_fields, refusal, text
 from pipeline.requests import CURSOR_UNITS, QUERY_UNITS, SESSION_ID_UNITS
-from pipeline.results import Closed
+from pipeline.results import Closed, UnreadableSessionReport
 from runtime.settings import RecallSettings
 from sessionquery.jstext import collapse_blanks, is_safe_integer
 
@@ -85,3 +85,4 @@ class RecallResult(Closed):
     next_cursor: str | None = None
     hint: str | None = None
     diagnostics: tuple[str, ...] | None = None
+    unreadable_sessions: tuple[UnreadableSessionReport, ...] | None = None

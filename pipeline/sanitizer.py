@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from runtime.errors import DshMemoryError
 from sessionquery.jstext import replace_surrogates
+from sessionquery.model import EventPage, SessionPage
 
 HOME_PLACEHOLDER: Final = "$DSH_HOME"
 _CONTROLS = re.compile(
@@ -34,6 +35,24 @@ def sanitized(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [sanitized(item) for item in value]
     return value
+
+
+def side_notes(page: SessionPage | EventPage) -> dict[str, Any]:
+    """The fields of a result that say what a page of the engine left out or could not use."""
+    fields: dict[str, Any] = {}
+    if page.diagnostics:
+        fields["diagnostics"] = page.diagnostics
+    if page.unreadable_sessions:
+        fields["unreadable_sessions"] = [
+            {
+                "path": item.path,
+                "code": item.code,
+                "reason": item.reason,
+                **({} if item.session_id is None else {"session_id": item.session_id}),
+            }
+            for item in page.unreadable_sessions
+        ]
+    return fields
 
 
 @asynccontextmanager

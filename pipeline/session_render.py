@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from pipeline.render import NOTICE
+from pipeline.recall_requests import RecallResult
+from pipeline.render import LISTED, NOTICE
 from pipeline.session_results import (
     Descendant,
     EventMatch,
@@ -38,7 +39,7 @@ def render_session_search(answer: SessionSearchAnswer) -> str:
             f"   {_event(match.best_match)}",
             f"   {match.best_match.snippet}",
         ]
-    return _joined(lines, answer.truncated, answer.diagnostics)
+    return _joined(lines, answer)
 
 
 def render_event_search(answer: EventSearchAnswer) -> str:
@@ -49,7 +50,7 @@ def render_event_search(answer: EventSearchAnswer) -> str:
     ]
     for number, match in enumerate(answer.results, 1):
         lines += [f"{number}. {_event(match)}", f"   {match.snippet}"]
-    return _joined(lines, answer.truncated, answer.diagnostics)
+    return _joined(lines, answer)
 
 
 def render_session_trace(answer: SessionTraceAnswer) -> str:
@@ -104,9 +105,18 @@ def moment(milliseconds: int) -> str:
         return f"{milliseconds} ms"
 
 
-def _joined(lines: list[str], truncated: bool, diagnostics: Sequence[str] | None) -> str:
-    tail = [_MORE] if truncated else []
-    tail += [text[:300] for text in (diagnostics or ())[:5]]
+def left_out(answer: SessionSearchAnswer | EventSearchAnswer | RecallResult) -> list[str]:
+    """Lines on unreadable sessions and diagnostics, the first few of each."""
+    lines = [
+        f"Unreadable session left out: {item.path[:200]} ({item.reason[:150]})"
+        for item in (answer.unreadable_sessions or ())[:LISTED]
+    ]
+    return lines + [text[:300] for text in (answer.diagnostics or ())[:LISTED]]
+
+
+def _joined(lines: list[str], answer: SessionSearchAnswer | EventSearchAnswer) -> str:
+    tail = [_MORE] if answer.truncated else []
+    tail += left_out(answer)
     return "\n".join([*lines, "", *tail] if tail else lines)
 
 

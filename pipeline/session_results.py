@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pipeline.results import Closed
+from pipeline.results import Closed, UnreadableSessionReport
 
 Availability = Literal["live", "persisted"]
 
@@ -48,6 +48,7 @@ class SessionSearchAnswer(Closed):
     results: tuple[SessionMatch, ...]
     truncated: bool
     diagnostics: tuple[str, ...] | None = None
+    unreadable_sessions: tuple[UnreadableSessionReport, ...] | None = None
 
 
 class EventSearchAnswer(Closed):
@@ -59,6 +60,7 @@ class EventSearchAnswer(Closed):
     results: tuple[EventMatch, ...]
     truncated: bool
     diagnostics: tuple[str, ...] | None = None
+    unreadable_sessions: tuple[UnreadableSessionReport, ...] | None = None
 
 
 class LineageSession(SessionReference):

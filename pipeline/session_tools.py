@@ -17,7 +17,7 @@ from pipeline.caller import Caller
 from pipeline.errors import RequestError
 from pipeline.ports import HistoryEngine
 from pipeline.results import Closed
-from pipeline.sanitizer import model_boundary, sanitized
+from pipeline.sanitizer import model_boundary, sanitized, side_notes
 from pipeline.session_requests import (
     EventSearchRequest,
     SessionSearchRequest,
@@ -89,7 +89,7 @@ class SessionTools:
         request = parse_session_search(value)
         self._caller.require()
         async with self._searching():
-            hits, truncated, diagnostics = await self._session_hits(request)
+            hits, truncated, notes = await self._session_hits(request)
         titles = await self._titles([hit.header.id for hit in hits])
         return _clean(
             SessionSearchAnswer,
@@ -97,7 +97,7 @@ class SessionTools:
             query=request.query,
             results=[_session_match(hit, titles) for hit in hits],
             truncated=truncated,
-            **_notes(diagnostics),
+            **notes,
         )
 
     async def session_event_search(self, value: object) -> EventSearchAnswer:
@@ -105,7 +105,7 @@ class SessionTools:
         request = parse_event_search(value)
         session_id = await self._target(request.session_id)
         async with self._searching():
-            items, truncated, diagnostics = await self._event_hits(request, session_id)
+            items, truncated, notes = await self._event_hits(request, session_id)
         titles = await self._titles([session_id])
         return _clean(
             EventSearchAnswer,
@@ -114,7 +114,7 @@ class SessionTools:
             session=_reference(session_id, titles),
             results=[_event_match(item) for item in items],
             truncated=truncated,
-            **_notes(diagnostics),
+            **notes,
         )
 
     async def session_trace(self, value: object) -> SessionTraceAnswer:
@@ -199,10 +199,10 @@ class SessionTools:
 
     async def _session_hits(
         self, request: SessionSearchRequest
-    ) -> tuple[list[SessionHit], bool, tuple[str, ...]]:
+    ) -> tuple[list[SessionHit], bool, dict[str, Any]]:
         filters = await self._session_filters(request)
         if filters is None:
-            return [], False, ()
+            return [], False, {}
         own = self._caller.session_id
         hits: list[SessionHit] = []
         cursor: str | None = None
@@ -222,7 +222,7 @@ class SessionTools:
             cursor = page.next_cursor
             if cursor is None or len(hits) > self._max_results:
                 truncated = cursor is not None or len(hits) > self._max_results
-                return hits[: self._max_results], truncated, page.diagnostics
+                return hits[: self._max_results], truncated, side_notes(page)
 
     async def _session_filters(self, request: SessionSearchRequest) -> list[dict[str, Any]] | None:
         """The engine's session filters; None when nothing visible can match."""
@@ -254,7 +254,7 @@ class SessionTools:
 
     async def _event_hits(
         self, request: EventSearchRequest, session_id: str
-    ) -> tuple[list[EventHit], bool, tuple[str, ...]]:
+    ) -> tuple[list[EventHit], bool, dict[str, Any]]:
         filters = request.event_filters()
         if session_id == self._caller.session_id:
             filters += await self._before_this_step(session_id)
@@ -272,7 +272,7 @@ class SessionTools:
             cursor = page.next_cursor
             if cursor is None or len(items) >= self._max_results:
                 truncated = cursor is not None or len(items) > self._max_results
-                return items[: self._max_results], truncated, page.diagnostics
+                return items[: self._max_results], truncated, side_notes(page)
 
     async def _before_this_step(self, session_id: str) -> list[dict[str, Any]]:
         """A clause that leaves out the last step: it is the one that makes this call."""
@@ -306,10 +306,6 @@ class SessionTools:
 
 def _clean(model: type[C], **fields: Any) -> C:
     return model.model_validate(sanitized(fields))
-
-
-def _notes(diagnostics: Sequence[str]) -> dict[str, Any]:
-    return {"diagnostics": diagnostics} if diagnostics else {}
 
 
 def _reference(session_id: str, titles: dict[str, str]) -> dict[str, Any]:

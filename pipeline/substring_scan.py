@@ -39,6 +39,7 @@ class ScanHit:
     header: SessionHeader
     document: EventDocument
     snippet: str
+    echo: bool
 
 
 @dataclass(slots=True)
@@ -88,14 +89,16 @@ async def scan(
                 raise
             outcome.unreadable += 1  # the search before this one had its say about it
             continue
-        echoes = await _echoes(engine, header.id, found) if exclude_echoes else frozenset()
-        outcome.excluded_echoes += len(echoes)
-        eligible = [document for document in found if document.seq not in echoes]
+        echoes = await _echoes(engine, header.id, found)
+        eligible = list(found)
+        if exclude_echoes:
+            outcome.excluded_echoes += len(echoes)
+            eligible = [document for document in found if document.seq not in echoes]
         eligible.sort(key=lambda document: _rank(document, terms))
         for document in eligible[:per_session]:
             at = _first(document.text, terms)
             snippet = make_snippet(document.text, at, snippet_chars)
-            outcome.hits.append(ScanHit(header, document, snippet))
+            outcome.hits.append(ScanHit(header, document, snippet, document.seq in echoes))
             if len(outcome.hits) == limit:
                 return outcome
     outcome.capped = outcome.scanned < outcome.total

@@ -16,8 +16,8 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from interfaces.mcp.http_guard import PATH, Guard
 from runtime.errors import DshMemoryError
 
-SESSIONS: Final = 100
-"""How many clients may hold a session at once."""
+SESSIONS: Final = 1000
+"""How many sessions clients may hold at once; forgotten ones end after half an hour."""
 _GRACE_SECONDS: Final = 1
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import stat
 from collections.abc import AsyncIterator
@@ -18,7 +19,16 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
 from interfaces.mcp.wire import Wire
@@ -30,8 +40,8 @@ _CHUNK = 64 * 1024
 _PIPE_BUF = 4096
 """A pipe that polls as writable takes this much without blocking (POSIX)."""
 
-_LAST_WORDS = 1.0
-"""Seconds for the answers that were given before the end."""
+GRACE_SECONDS = 1.0
+_LOOK_SECONDS = 0.05
 
 Incoming = ObjectReceiveStream[SessionMessage | Exception]
 Outgoing = ObjectSendStream[SessionMessage]
@@ -39,10 +49,15 @@ Outgoing = ObjectSendStream[SessionMessage]
 
 @asynccontextmanager
 async def stdio_transport(wire: Wire) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Yield the message streams that an SDK server runs on; both end when the client has gone."""
+    """Yield the message streams that an SDK server runs on; both end when the client has gone.
+
+    After the end of stdin, requests that are being answered have `GRACE_SECONDS` if somebody still
+    reads the answers (``echo ... | dsh-memory mcp``), and no time at all if not.
+    """
     incoming_send, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_receive = anyio.create_memory_object_stream[SessionMessage](0)
     writer = _Writer(wire.write_fd)
+    unanswered = _Unanswered()
     written = anyio.Event()
 
     async def read() -> None:
@@ -52,13 +67,17 @@ async def stdio_transport(wire: Wire) -> AsyncIterator[tuple[Incoming, Outgoing]
                 if isinstance(message, JSONRPCError):
                     await writer.send(_encoded(message))
                 elif message is not None:
+                    unanswered.received(message)
                     await incoming_send.send(SessionMessage(message))
+            with anyio.move_on_after(GRACE_SECONDS):
+                await unanswered.settle(wire.write_fd)
 
     async def write() -> None:
         try:
             async with outgoing_receive:
                 async for message in outgoing_receive:
                     await writer.send(_encoded(message.message))
+                    unanswered.sent(message.message)
         finally:
             written.set()
 
@@ -80,24 +99,49 @@ async def stdio_transport(wire: Wire) -> AsyncIterator[tuple[Incoming, Outgoing]
             yield incoming, outgoing
         finally:
             outgoing.close()
-            with anyio.move_on_after(_LAST_WORDS, shield=True):
+            with anyio.move_on_after(GRACE_SECONDS, shield=True):
                 await written.wait()
             tasks.cancel_scope.cancel()
+
+
+class _Unanswered:
+    """The requests that the client still waits for."""
+
+    def __init__(self) -> None:
+        self._ids: set[str | int] = set()
+        self._settled = anyio.Event()
+
+    def received(self, message: Any) -> None:
+        if isinstance(message, JSONRPCRequest):
+            self._ids.add(message.id)
+        elif (
+            isinstance(message, JSONRPCNotification)
+            and message.method == "notifications/cancelled"
+            and message.params is not None
+        ):
+            self._ids.discard(message.params.get("requestId"))  # those are never answered
+
+    def sent(self, message: Any) -> None:
+        if isinstance(message, (JSONRPCResponse, JSONRPCError)):
+            self._ids.discard(message.id)
+            if not self._ids:
+                self._settled.set()
+
+    async def settle(self, descriptor: int) -> None:
+        """Wait until all are answered or nobody reads `descriptor` any more."""
+        self._settled = anyio.Event()
+        poll = select.poll()
+        poll.register(descriptor, 0)  # errors are reported unasked
+        while self._ids and not poll.poll(0):
+            with anyio.move_on_after(_LOOK_SECONDS):
+                await self._settled.wait()
 
 
 async def _lines(descriptor: int) -> AsyncIterator[bytes]:
     """Yield the lines of a descriptor; an overlong one is cut to `LINE_BYTES` + 1 bytes."""
     rest = bytearray()
     overlong = False
-    pollable = _pollable(descriptor)
-    while True:
-        if pollable:
-            await anyio.wait_readable(descriptor)
-            data = os.read(descriptor, _CHUNK)
-        else:
-            data = await anyio.to_thread.run_sync(os.read, descriptor, _CHUNK)
-        if not data:
-            return
+    while data := await _read(descriptor):
         *complete, tail = data.split(b"\n")
         for part in complete:
             line, rest = (rest if overlong else rest + part), bytearray()
@@ -108,8 +152,16 @@ async def _lines(descriptor: int) -> AsyncIterator[bytes]:
             overlong = len(rest) > LINE_BYTES
 
 
-def _pollable(descriptor: int) -> bool:
-    return not stat.S_ISREG(os.fstat(descriptor).st_mode)
+async def _read(descriptor: int) -> bytes:
+    while True:
+        try:
+            await anyio.wait_readable(descriptor)
+        except PermissionError:  # a file or device that is always ready
+            return await anyio.to_thread.run_sync(os.read, descriptor, _CHUNK)
+        try:
+            return os.read(descriptor, _CHUNK)
+        except BlockingIOError:
+            continue
 
 
 def _decoded(line: bytes) -> Any:
@@ -160,9 +212,7 @@ class _Writer:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._lock = anyio.Lock()
-        mode = os.fstat(descriptor).st_mode
-        self._regular = stat.S_ISREG(mode)
-        self._socket = stat.S_ISSOCK(mode)
+        self._socket = stat.S_ISSOCK(os.fstat(descriptor).st_mode)
 
     async def send(self, line: bytes) -> None:
         """Write one line.
@@ -176,9 +226,10 @@ class _Writer:
                 rest = rest[await self._some(rest) :]
 
     async def _some(self, data: memoryview) -> int:
-        if self._regular:
+        try:
+            await anyio.wait_writable(self._descriptor)
+        except PermissionError:  # a file or device that is always ready
             return os.write(self._descriptor, data)
-        await anyio.wait_writable(self._descriptor)
         if not self._socket:
             return os.write(self._descriptor, data[:_PIPE_BUF])
         duplicate = socket.socket(fileno=os.dup(self._descriptor))

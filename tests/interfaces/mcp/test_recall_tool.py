@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -231,3 +232,63 @@ async def test_it_gives_up_after_its_time(place: Any) -> None:
         engine.search_sessions = real
         recall = Recall(engine, memory.settings, Caller(cwd=TIDEPOOL), home=str(place.home))
         assert (await recall.recall({"query": "database"})).results
+
+
+def write_echo(place: Any, text: str) -> None:
+    """A session in which our own tool was asked for `text` and answered with it."""
+    call = {"callId": "c1", "name": "mcp__memory__recall", "arguments": '{"query": "' + text + '"}'}
+    block = {"type": "tool-call", "id": "c1", "name": call["name"], "arguments": call["arguments"]}
+    said = {"role": "assistant", "id": "m1", "content": [block]}
+    said |= {"source": {"kind": "model", "provider": "p", "model": "m"}}
+    answer = {"role": "tool", "id": "m2", "toolCallId": "c1", "isError": False}
+    answer |= {"source": {"kind": "tool", "callId": "c1"}}
+    answer |= {"content": [{"type": "text", "text": f"Recall: {text}"}]}
+    step = {"turn": 1, "step": 1}
+    rows: list[dict[str, Any]] = [
+        {"type": "turn/start", "data": {"turn": 1}},
+        {"type": "step/start", "data": step},
+        {"type": "assistant/message", "data": {**step, "message": said}, "surfaceOp": "append"},
+        {"type": "tool/call", "data": {**step, **call}},
+        {"type": "tool/result", "data": {**step, "message": answer}, "surfaceOp": "append"},
+        {"type": "step/end", "data": step},
+        {"type": "turn/end", "data": {"turn": 1, "reason": {"kind": "completed"}}},
+    ]
+    first = {"type": "session", "version": 4, "id": "asked", "createdAt": 1_795_000_000_000}
+    first |= {"cwd": "/w/zh", "isSeeded": False, "delegationDepth": 0}
+    lines = [first] + [{**row, "seq": seq, "time": 1000 + seq} for seq, row in enumerate(rows)]
+    folder = place.home / "sessions" / "--w-zh--" / "asked"
+    folder.mkdir(parents=True)
+    log = folder / "session.v4.jsonl"
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+
+
+@pytest.mark.parametrize("query", ["字体", "needle"])
+async def test_own_answers_are_left_out_unless_wanted(
+    place: Any, write_session: Any, query: str
+) -> None:
+    write_session(place.home, "said", "这里说明字体的选择 needle", cwd="/w/zh")
+    write_echo(place, query)
+    server = place.server("recall", cwd="/w/zh")
+    without = await value(server, query=query)
+    assert ids(without) == ["said"]
+    place.config.write_text("[recall]\nexclude_echoes = false\n", "utf-8")
+    everything = await value(server, query=query)
+    echoes = {hit["session_id"]: hit.get("echo", False) for hit in everything["results"]}
+    assert echoes["asked"] is True
+    assert "excluded_echoes" not in everything
+
+
+async def test_sessions_that_cannot_be_read_are_named(place: Any, write_session: Any) -> None:
+    write_session(place.home, "good", "needle", cwd="/w/one")
+    log = write_session(place.home, "broken", "needle", cwd="/w/one")
+    log.write_text(log.read_text("utf-8").replace('"turn/start"', '"turn/begin"'), "utf-8")
+    server = place.server("recall", "query", cwd="/w/one")
+    assert (await refused(server, query="needle")).startswith("SESSION_QUERY_PERSISTENCE_FAILED")
+    place.config.write_text('[store]\nunreadable = "skip"\n', "utf-8")
+    async with Client(server.sdk) as client:
+        for name in ("recall", "session_search"):
+            result = await client.call_tool(name, {"query": "needle"})
+            assert ids(result.structured_content) == ["good"]
+            [left_out] = result.structured_content["unreadable_sessions"]
+            assert left_out["session_id"] == "broken"
+            assert "Unreadable session left out: " in result.content[0].text

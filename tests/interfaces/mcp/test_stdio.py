@@ -179,3 +179,27 @@ def test_wrong_options_are_refused(place: Any, words: list[str], told: str) -> N
     assert process.returncode == 2
     assert told in err.decode()
     assert out == b""
+
+
+def test_requests_from_a_pipe_are_answered_after_its_end(place: Any) -> None:
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    params["clientInfo"] = {"name": "t", "version": "1"}
+    call = {"name": "fetch_session", "arguments": READ}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call},
+    ]
+    done = subprocess.run(
+        place.command(),
+        input="".join(json.dumps(line) + "\n" for line in lines).encode(),
+        capture_output=True,
+        env=place.environment(),
+        cwd=place.folder,
+        timeout=60,
+        check=True,
+    )
+    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+    assert len(answers[2]["result"]["tools"]) == 3
+    assert "TimescaleDB" in answers[3]["result"]["content"][0]["text"]
