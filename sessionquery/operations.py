@@ -118,7 +118,12 @@ OPERATIONS: Final[dict[str, Operation]] = {
 
 
 async def run_operation(
-    engine: SessionQueryEngine, op: str, args: Arguments, *, aborted: bool = False
+    engine: SessionQueryEngine,
+    op: str,
+    args: Arguments,
+    *,
+    aborted: bool = False,
+    diagnose: Callable[[str], None] | None = None,
 ) -> Any:
     """Run one operation.
 
@@ -128,9 +133,10 @@ async def run_operation(
         args: JSON arguments as in the original (``sessionId``, ``eventFilters`` ...); other keys
             are ignored.
         aborted: Run it with a signal that is already aborted.
+        diagnose: Gets the diagnostics of a search, which are no part of the original's answer.
 
     Returns:
-        The answer as JSON.
+        The answer as JSON, in the original's form.
 
     Raises:
         SessionQueryError: The operation's own failure.
@@ -144,6 +150,10 @@ async def run_operation(
             hint=f"Known operations: {', '.join(OPERATIONS)}",
         )
     answer = to_wire(await operation(engine, args, AbortSignal(aborted=aborted)))
+    if isinstance(answer, dict):
+        for diagnostic in answer.pop("diagnostics", ()):
+            if diagnose is not None:
+                diagnose(diagnostic)
     if op == "observeSessionFull":
         del answer["source"]
     return answer
