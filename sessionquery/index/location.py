@@ -19,6 +19,9 @@ from sessionquery.index.schema import APPLICATION_ID, INDEX_VERSION, OUR_TABLES
 
 MEMORY: Final = ":memory:"
 
+_HEADER_BYTES: Final = 100
+_MARK_AT: Final = 68
+
 Owner = Literal["absent", "ours", "broken", "garbage", "foreign"]
 
 
@@ -92,7 +95,7 @@ def _inspect(connection: sqlite3.Connection, location: IndexLocation) -> Owner:
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
     except sqlite3.DatabaseError:
-        return "garbage"
+        return "broken" if _has_our_mark(location.path) else "garbage"
     ours = mark == APPLICATION_ID
     try:
         tables = {
@@ -113,6 +116,19 @@ def _inspect(connection: sqlite3.Connection, location: IndexLocation) -> Owner:
     if stored.get("home") != location.home:
         raise _mismatch(location, f"belongs to the home {stored.get('home')}, not {location.home}")
     return "ours"
+
+
+def _has_our_mark(path: Path | None) -> bool:
+    """Whether a file that SQLite cannot read begins like an index of ours.
+
+    Opening it here may drop locks that SQLite holds on it in this process; a file in this state is
+    about to be replaced anyway.
+    """
+    assert path is not None
+    with path.open("rb") as handle:
+        head = handle.read(_HEADER_BYTES)
+    mark = int.from_bytes(head[_MARK_AT : _MARK_AT + 4], "big")
+    return head.startswith(b"SQLite format 3\0") and mark == APPLICATION_ID
 
 
 def refuse(location: IndexLocation) -> SessionQueryError:
