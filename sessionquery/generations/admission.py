@@ -386,8 +386,8 @@ _ONLY_2: Final[dict[str, Check]] = {
     "assistant/message": Shape(stream=stream, **_ANSWER),
     "assistant/attempt": Shape(stream=stream, **_STEP),
     "session/end-seed": Shape(inherited=Maybe(true)),
-    "feedback/message-put": mapping,
-    "feedback/message-delete": mapping,
+    "feedback/message-put": Shape(sessionId=name, item=mapping),
+    "feedback/message-delete": Shape(sessionId=name, messageId=name),
 }
 
 ADMITTED: Final[tuple[dict[str, Check], ...]] = tuple(

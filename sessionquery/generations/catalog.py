@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.shapes import name
+from sessionquery.generations.shapes import name, text
 from sessionquery.generations.values import Row
 from sessionquery.model import SessionHeader
 
@@ -49,7 +49,7 @@ def complete(rows: Iterable[Row], children: Callable[[], Iterable[Child]]) -> It
         kind = row["type"]
         if kind == "subagent/catalog":
             data = row["data"]
-            if type(data) is not dict or not name(data.get("childId")):
+            if type(data) is not dict or not text(data.get("childId")):
                 raise MigrationRefusedError(f"subagent/catalog at {row['seq']} names no child")
             listed[data["childId"]] = data
         elif kind == "session/end-seed" and "inherited" in row["data"]:

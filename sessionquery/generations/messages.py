@@ -35,6 +35,7 @@ _BLOCKS: Final[dict[str, Check]] = {
     "file": Shape(type=text, attachment=Shape(attachmentId=name, name=text, bytes=count)),
     "tool-call": Shape(type=text, id=name, name=name, arguments=text),
 }
+BLOCK_TYPES: Final = (*_BLOCKS, "tool-result")
 _known_block: Final = variants("type", _BLOCKS)
 blocks: Final = list_of(_known_block)
 
@@ -173,5 +174,21 @@ usage: Final = Shape(
     reasoningTokens=Maybe(count),
 )
 
-stream: Final = list_of(mapping)
-"""The records of a streamed answer; what is in them is nobody's business any more."""
+_STREAM_CHUNKS: Final[dict[str, Check]] = {
+    "block-start": lambda chunk: chunk.get("blockType") in BLOCK_TYPES,
+    "block-end": lambda chunk: _known_block(chunk.get("block")),
+}
+
+
+def _stream_record(record: Any) -> bool:
+    """Of a stream only the blocks that it names matter, because their types are closed."""
+    if record.__class__ is not dict or record.get("type") != "chunk":
+        return mapping(record)
+    chunk = record.get("chunk")
+    if chunk.__class__ is not dict:
+        return False
+    kind = chunk.get("type")
+    return kind.__class__ is not str or _STREAM_CHUNKS.get(kind, anything)(chunk)
+
+
+stream: Final = list_of(_stream_record)

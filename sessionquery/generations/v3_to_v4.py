@@ -12,9 +12,11 @@ from typing import Any
 
 from sessionquery.generations.context import LogContext
 from sessionquery.generations.known_types import GENERATION_3
+from sessionquery.generations.messages import BLOCK_TYPES
 from sessionquery.generations.problems import MigrationRefusedError
 from sessionquery.generations.renumber import Numbering
 from sessionquery.generations.restart import RestartWatch
+from sessionquery.generations.shapes import name
 from sessionquery.generations.values import Row
 
 _PROMPT_PLUGIN = "@deepseek-ai/dsh-system-prompt"
@@ -30,9 +32,9 @@ _SOURCE_KINDS = {
     "tools-code-mode": "ptc-mode",
     "tools-ptc": "ptc-mode",
     "dsh-compaction-basic": "compact-basic",
-    **{name: name for name in _KEPT_NAMES},
+    **dict(zip(_KEPT_NAMES, _KEPT_NAMES, strict=True)),
 }
-_BLOCKS = frozenset({"text", "reasoning", "image", "file", "tool-call", "tool-result"})
+_BLOCKS = frozenset(BLOCK_TYPES)
 _RESULT_MESSAGE = frozenset({"role", "source", "content", "id"})
 _RESULT_BLOCK = frozenset({"type", "toolCallId", "content", "isError"})
 
@@ -165,7 +167,10 @@ def _tool_result(data: dict[str, Any]) -> dict[str, Any]:
     block, source = content[0], message.get("source")
     if (
         message.get("role") != "user"
+        or not name(message.get("id"))
         or type(source) is not dict
+        or source.get("kind") != "tool"
+        or not name(source.get("callId"))
         or type(block) is not dict
         or block.get("type") != "tool-result"
         or block.get("toolCallId") != source.get("callId")
@@ -181,8 +186,7 @@ def _tool_result(data: dict[str, Any]) -> dict[str, Any]:
     }
     if "isError" in block:
         unwrapped["isError"] = block["isError"]
-    if "id" in message:
-        unwrapped["id"] = message["id"]
+    unwrapped["id"] = message["id"]
     unwrapped.update(_extra(message, _RESULT_MESSAGE, "plugin:message:"))
     unwrapped.update(_extra(block, _RESULT_BLOCK, "plugin:result:"))
     return {**data, "message": unwrapped}
