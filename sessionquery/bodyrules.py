@@ -7,7 +7,6 @@ also folds the surface (which events are the model's current history).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from sessionquery.chainrules import (
@@ -25,35 +24,18 @@ from sessionquery.messagerules import (
     check_message,
     check_message_list,
     check_request_header,
-    check_tool_message,
     is_name,
-    is_not_started_repair,
     require,
 )
 from sessionquery.model import Event
 from sessionquery.paths import CURRENT_GENERATION
 from sessionquery.rows import KNOWN_TYPES, SURFACE_TYPES
+from sessionquery.surfacefold import SurfaceFold
+from sessionquery.toolcalls import SurfaceError, ToolCalls, ToolCallState
 
-__all__ = ["CURRENT", "LOG_ONLY", "SHADOWED", "BodyError", "BodyRules", "SurfaceError"]
+__all__ = ["BodyError", "BodyRules", "SurfaceError"]
 
 _LOG_ONLY_TYPES: Final = KNOWN_TYPES - SURFACE_TYPES
-
-LOG_ONLY, CURRENT, SHADOWED = 0, 1, 2
-
-
-class SurfaceError(BodyError):
-    """A replacement changes what it must not; exact reads have a code of their own for it."""
-
-
-@dataclass(slots=True)
-class ToolCallState:
-    """A tool call that an assistant message of the open step announced."""
-
-    id: str
-    name: Any
-    arguments: Any
-    called_at: int | None = None
-    answered: bool = False
 
 
 class BodyRules:
@@ -74,17 +56,16 @@ class BodyRules:
     def __init__(self, *, session_id: str, is_seeded: bool) -> None:
         self.open_turn = 0
         self.open_step = 0
-        self.surface: list[int] = []
-        self.replaced_by: dict[int, int] = {}
+        self._fold = SurfaceFold()
+        self.surface = self._fold.order
+        self.replaced_by = self._fold.replaced_by
         self.inherited_event_count = 0
         self._session_id = session_id
         self._is_seeded = is_seeded
         self._marked = False
         self._last_turn = 0
         self._last_step = 0
-        self._head: int | None = None
-        self._calls: dict[str, ToolCallState] = {}
-        self._results: dict[int, tuple[Any, Any, str]] = {}
+        self._calls = ToolCalls()
         self._commands: set[str] = set()
         self._command_events: set[int] = set()
         self._people: set[int] = set()
@@ -170,16 +151,11 @@ class BodyRules:
 
     def unanswered_calls(self) -> Iterator[ToolCallState]:
         """Yield the open step's tool calls without a result, in order of appearance."""
-        return (call for call in self._calls.values() if not call.answered)
+        return self._calls.unanswered()
 
     def classification(self, count: int) -> bytearray:
-        """Return one byte an event (`LOG_ONLY`, `CURRENT`, `SHADOWED`) for events 0..count-1."""
-        out = bytearray(count)
-        for seq in self.surface:
-            out[seq] = CURRENT
-        for seq in self.replaced_by:
-            out[seq] = SHADOWED
-        return out
+        """Return one byte an event, see `SurfaceFold.classification`."""
+        return self._fold.classification(count)
 
     # turns and steps
 
@@ -189,14 +165,14 @@ class BodyRules:
             raise BodyError(f"does not open turn {self._last_turn + 1}")
         self.open_turn = self._last_turn = self._last_turn + 1
         self._last_step = 0
-        self._calls = {}
+        self._calls.forget()
 
     def _turn_end(self, event: Event, data: Any) -> None:
         require(not self._compaction.is_open, "crosses an open compaction")
         if not self.open_turn or self.open_step or not same_number(data["turn"], self.open_turn):
             raise BodyError("does not end the open turn")
         self.open_turn = 0
-        self._calls = {}
+        self._calls.forget()
 
     def _step_start(self, event: Event, data: Any) -> None:
         if (
@@ -207,14 +183,14 @@ class BodyRules:
         ):
             raise BodyError("does not open the next step of the open turn")
         self.open_step = self._last_step = self._last_step + 1
-        self._calls = {}
+        self._calls.forget()
 
     def _step_end(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
-        for call in self._calls.values():
-            require(call.answered, f"ends a step with tool call {call.id!r} open")
+        for call in self._calls.unanswered():
+            raise BodyError(f"ends a step with tool call {call.id!r} open")
         self.open_step = 0
-        self._calls = {}
+        self._calls.forget()
 
     def _in_step(self, event: Event, data: Any) -> None:
         if (
@@ -233,52 +209,16 @@ class BodyRules:
         if "surfaceOp" in event or "sourceEventSeqs" in event:
             raise BodyError(f"{_place(event)} is log-only but has surface keys")
 
-    def _fold(self, event: Event) -> None:
-        operation = event["surfaceOp"]
-        seq = event["seq"]
-        if operation == "append":
-            sources = event.get("sourceEventSeqs")
-            if sources is not None and not sources:
-                raise BodyError("has an empty source list")
-            self.surface.append(seq)
-            return
-        if operation.__class__ is not dict:
-            raise BodyError("has no usable surfaceOp")
-        for key in ("startSeq", "endSeq"):
-            end_point = operation[key]
-            require(is_count(end_point) and end_point < seq, f"has an unusable {key}")
-        require(len(operation) == 3 and operation["op"] == "replace", "has an unusable surfaceOp")
-        surface = self.surface
-        try:
-            start = surface.index(operation["startSeq"])
-            end = surface.index(operation["endSeq"], start)
-        except ValueError:
-            raise BodyError("replaces what is not on the surface") from None
-        shadowed = surface[start : end + 1]
-        require(
-            set(event["sourceEventSeqs"]).issuperset(shadowed),
-            "does not cite every event that it replaces",
-        )
-        if self._head in shadowed:
-            require(
-                event["type"] == "system/message" and len(shadowed) == 1,
-                "replaces the system message at the head",
-            )
-            self._head = seq
-        for old in shadowed:
-            self.replaced_by[old] = seq
-        surface[start : end + 1] = [seq]
-
     def _system_message(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
         check_message("system/message", data["message"])
-        if self._head is None:
+        if self._fold.head is None:
             require(
                 not self.surface and event["surfaceOp"] == "append",
                 "is a system message without a system message at the head",
             )
-            self._head = event["seq"]
-        self._fold(event)
+            self._fold.head = event["seq"]
+        self._fold.add(event)
 
     def _developer_message(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
@@ -291,7 +231,7 @@ class BodyRules:
         require(adds == ("headerSeq" in data), "has a header number exactly if it adds tools")
         if adds:
             require(data["headerSeq"] in self._request_headers, "names an unknown request header")
-        self._fold(event)
+        self._fold.add(event)
 
     def _user_message(self, event: Event, data: Any) -> None:
         check_message("user/message", data)
@@ -300,61 +240,32 @@ class BodyRules:
             self._people.add(event["seq"])
         elif source["kind"] == "compact-checkpoint" and event["surfaceOp"] != "append":
             self._compaction.belongs(source)
-        self._fold(event)
+        self._fold.add(event)
 
     def _assistant_message(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
         message = data["message"]
         check_message("assistant/message", message)
         require("sourceEventSeqs" not in event, "cites sources")
-        for block in message["content"]:
-            if block.get("type") == "tool-call":
-                identity = block.get("id")
-                require(is_name(identity), "announces a tool call without an id")
-                require(identity not in self._calls, f"announces the tool call {identity!r} again")
-                self._calls[identity] = ToolCallState(
-                    identity, block.get("name"), block.get("arguments")
-                )
-        self._fold(event)
+        self._calls.announce(message["content"])
+        self._fold.add(event)
 
     # tool calls
 
     def _tool_call(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
-        call = self._calls.get(data["callId"])
-        if (
-            call is None
-            or call.called_at is not None
-            or call.answered
-            or call.name != data.get("name")
-            or call.arguments != data.get("arguments")
-        ):
-            raise BodyError("does not match one announced tool call")
-        call.called_at = event["seq"]
+        self._calls.record(event)
 
     def _tool_result(self, event: Event, data: Any) -> None:
         check_message("tool/result", data["message"])
-        call_id = check_tool_message(data)
-        seq, operation = event["seq"], event["surfaceOp"]
-        shown = (data.get("turn"), data.get("step"), call_id)
-        if operation == "append":
+        if event["surfaceOp"] == "append":
             self._in_step(event, data)
-            call = self._calls.get(call_id)
-            if call is None or call.answered:
-                raise BodyError("answers no open tool call")
-            if call.called_at is None:
-                require(
-                    is_not_started_repair(data, event.get("sourceEventSeqs"), seq),
-                    "answers a tool call that was not started",
-                )
-            call.answered = True
-            self._fold(event)
+            self._calls.answer(event)
+            self._fold.add(event)
         else:
             self._in_turn()
-            self._fold(event)
-            if self._results.get(operation["startSeq"]) != shown:
-                raise SurfaceError("replaces a tool result by more than other content")
-        self._results[seq] = shown
+            self._fold.add(event)
+            self._calls.replace(event)
 
     def _dispatch_start(self, event: Event, data: Any) -> None:
         self._in_turn()
@@ -408,10 +319,10 @@ class BodyRules:
         self._compaction.start(data, self.open_turn)
 
     def _compaction_summary(self, event: Event, data: Any) -> None:
-        self._compaction.summary(data, self.surface, self._head)
+        self._compaction.summary(data, self.surface, self._fold.head)
 
     def _compaction_prune(self, event: Event, data: Any) -> None:
-        check_shadowed(data, self.surface, self._head)
+        check_shadowed(data, self.surface, self._fold.head)
 
     def _compaction_end(self, event: Event, data: Any) -> None:
         self._compaction.end(data)

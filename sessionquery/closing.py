@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from sessionquery.bodyrules import BodyRules, ToolCallState
+from sessionquery.bodyrules import BodyRules
 from sessionquery.messagerules import NOT_STARTED_ERROR, NOT_STARTED_TEXT
 from sessionquery.model import Event
+from sessionquery.toolcalls import ToolCallState
 
 _UNKNOWN_OUTCOME: Final = (
     "The tool call was interrupted after it was recorded, but no result was durably recorded. Its "

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 from sessionquery.abort import AbortSignal
-from sessionquery.bodyrules import CURRENT, SHADOWED
 from sessionquery.discovery import FoundLog
 from sessionquery.documents import TEXT_PARTS, PayloadError, event_text
 from sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
@@ -17,6 +16,7 @@ from sessionquery.eventstream import ChildrenOf, EventStream, no_children, read_
 from sessionquery.index.tools import ToolNames
 from sessionquery.model import Event, SessionHeader, Surface
 from sessionquery.paths import CURRENT_GENERATION
+from sessionquery.surfacefold import CURRENT, SHADOWED
 
 __all__ = [
     "SURFACE_NAMES",

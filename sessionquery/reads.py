@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from sessionquery.abort import AbortSignal
-from sessionquery.bodyrules import BodyError, BodyRules
+from sessionquery.bodyrules import BodyError
 from sessionquery.corpus import Corpus, not_found
 from sessionquery.documents import PayloadError, event_text
 from sessionquery.errors import (
@@ -31,8 +30,7 @@ from sessionquery.filters import (
 )
 from sessionquery.jstext import is_js_integer
 from sessionquery.lineage import trace_lineage
-from sessionquery.live import LiveSession, LiveSessions, check_same_header
-from sessionquery.logfile import SURFACE_NAMES, LoadedLog
+from sessionquery.live import LiveSessions, check_same_header
 from sessionquery.model import (
     Event,
     EventDocument,
@@ -43,54 +41,17 @@ from sessionquery.model import (
     SessionHeader,
     SessionLog,
     SessionRecord,
-    SessionTitle,
     SessionTrace,
-    Surface,
     SurfaceView,
     TitleResult,
     TitleSnapshot,
     UnreadableSession,
 )
 from sessionquery.observerules import check_observed
+from sessionquery.opened import OpenSession, last_title, open_live
 from sessionquery.ordering import id_sort_key
 from sessionquery.rows import SURFACE_TYPES
 from sessionquery.store import SessionStore
-
-
-@dataclass(slots=True)
-class OpenSession:
-    """A session while its events pass by; the fold is complete when `events` has ended."""
-
-    header: SessionHeader
-    events: Iterator[Event]
-    rules: BodyRules | None
-    loaded: LoadedLog | None
-
-    @property
-    def inherited_event_count(self) -> int:
-        source = self.loaded or self.rules
-        assert source is not None
-        return source.inherited_event_count
-
-    @property
-    def surface_order(self) -> list[int]:
-        if self.loaded is not None:
-            return self.loaded.surface_order
-        assert self.rules is not None
-        return self.rules.surface
-
-    @property
-    def replaced_by(self) -> dict[int, int]:
-        source = self.loaded or self.rules
-        assert source is not None
-        return source.replaced_by
-
-    def surfaces(self, count: int) -> list[Surface]:
-        """Return the classification of the events 0..count-1."""
-        if self.loaded is not None:
-            return self.loaded.surfaces
-        assert self.rules is not None
-        return [SURFACE_NAMES[code] for code in self.rules.classification(count)]
 
 
 class SessionReader:
@@ -190,7 +151,7 @@ class SessionReader:
         signal.raise_if_aborted()
         live = self._live.get(session_id)
         if live is not None:
-            yield _open_live(live)
+            yield open_live(live)
             return
         corpus, session = self._store.listed(session_id, signal=signal)
         with self._store.stream(session, corpus, signal=signal) as stream:
@@ -371,7 +332,7 @@ class SessionReader:
 
     def read_title_snapshot(self, session_id: Any, *, signal: AbortSignal) -> TitleSnapshot:
         with self.open(session_id, signal=signal) as session:
-            return TitleSnapshot(session.header, _last_title(session.events))
+            return TitleSnapshot(session.header, last_title(session.events))
 
     def read_titles(
         self, session_ids: Iterable[Any], *, signal: AbortSignal
@@ -403,9 +364,9 @@ class SessionReader:
         try:
             live = self._live.get(session_id)
             if live is not None:
-                opened = _open_live(live)
+                opened = open_live(live)
                 return TitleResult(
-                    session_id, TitleSnapshot(opened.header, _last_title(opened.events))
+                    session_id, TitleSnapshot(opened.header, last_title(opened.events))
                 )
             if isinstance(corpus, SessionQueryError):
                 raise corpus
@@ -413,16 +374,11 @@ class SessionReader:
             if session is None:
                 raise not_found(session_id)
             with self._store.stream(session, corpus, signal=signal) as stream:
-                title = _last_title(iter(stream))
+                title = last_title(iter(stream))
                 return TitleResult(session_id, TitleSnapshot(stream.header, title))
         except SessionQueryError as error:
             signal.raise_if_aborted()
             return TitleResult(session_id, error=error)
-
-
-def _open_live(live: LiveSession) -> OpenSession:
-    loaded = live.snapshot()
-    return OpenSession(loaded.header, iter(loaded.events), None, loaded)
 
 
 def _newest_first(records: Iterable[SessionRecord]) -> tuple[SessionRecord, ...]:
@@ -431,23 +387,6 @@ def _newest_first(records: Iterable[SessionRecord]) -> tuple[SessionRecord, ...]
             records,
             key=lambda record: (-record.header.created_at, id_sort_key(record.header.id)),
         )
-    )
-
-
-def _last_title(events: Iterator[Event]) -> SessionTitle | None:
-    last: Event | None = None
-    for event in events:
-        if event["type"] == "session/title":
-            last = event
-    if last is None:
-        return None
-    data = last["data"]
-    return SessionTitle(
-        title=data["title"],
-        message_seqs=tuple(data["messageSeqs"]),
-        source=data["source"],
-        event_seq=last["seq"],
-        updated_at=last["time"],
     )
 
 

@@ -1,0 +1,71 @@
+"""One session while it is read, the same for live and persisted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sessionquery.bodyrules import BodyRules
+from sessionquery.live import LiveSession
+from sessionquery.logfile import SURFACE_NAMES, LoadedLog
+from sessionquery.model import Event, SessionHeader, SessionTitle, Surface
+
+
+@dataclass(slots=True)
+class OpenSession:
+    """A session while its events pass by; the fold is complete when `events` has ended."""
+
+    header: SessionHeader
+    events: Iterator[Event]
+    rules: BodyRules | None
+    loaded: LoadedLog | None
+
+    @property
+    def inherited_event_count(self) -> int:
+        source = self.loaded or self.rules
+        assert source is not None
+        return source.inherited_event_count
+
+    @property
+    def surface_order(self) -> list[int]:
+        if self.loaded is not None:
+            return self.loaded.surface_order
+        assert self.rules is not None
+        return self.rules.surface
+
+    @property
+    def replaced_by(self) -> dict[int, int]:
+        source = self.loaded or self.rules
+        assert source is not None
+        return source.replaced_by
+
+    def surfaces(self, count: int) -> list[Surface]:
+        """Return the classification of the events 0..count-1."""
+        if self.loaded is not None:
+            return self.loaded.surfaces
+        assert self.rules is not None
+        return [SURFACE_NAMES[code] for code in self.rules.classification(count)]
+
+
+def open_live(live: LiveSession) -> OpenSession:
+    """Open a live session as it is now."""
+    loaded = live.snapshot()
+    return OpenSession(loaded.header, iter(loaded.events), None, loaded)
+
+
+def last_title(events: Iterator[Event]) -> SessionTitle | None:
+    """Read all events and return the title that the last ``session/title`` gives."""
+    last: Event | None = None
+    for event in events:
+        if event["type"] == "session/title":
+            last = event
+    if last is None:
+        return None
+    data = last["data"]
+    return SessionTitle(
+        title=data["title"],
+        message_seqs=tuple(data["messageSeqs"]),
+        source=data["source"],
+        event_seq=last["seq"],
+        updated_at=last["time"],
+    )
