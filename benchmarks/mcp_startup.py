@@ -3,7 +3,8 @@
 
     python benchmarks/mcp_startup.py [--rounds 9] [--json]
 
-Compares ``dsh-memory mcp`` with the smallest server of the SDK (one tool that returns its argument),
+Compares ``dsh-memory mcp`` with the smallest server of the SDK (one tool that returns its
+argument),
 both over stdio, in turns. Exits with 1 if ours takes more than 1.5 times as long (medians).
 """
 
