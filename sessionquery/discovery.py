@@ -121,8 +121,9 @@ class Discovery:
 def discover(root: Path, previous: Discovery | None, *, signal: AbortSignal) -> Discovery:
     """Look at the store below `root` (``<home>/sessions``).
 
-    A missing root is an empty store. Symbolic links to directories are not followed; files other
-    than canonical logs are ignored. Directories that vanish meanwhile are treated as absent.
+    A missing root is an empty store. Symbolic links to directories are not followed, a log may be
+    one; files other than canonical logs are ignored. Directories that vanish meanwhile are
+    treated as absent.
 
     Args:
         root: The sessions directory.
@@ -178,9 +179,7 @@ class _Scan:
     def logs(self) -> Iterator[FoundLog]:
         try:
             top = self._listing("", depth=0)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            if isinstance(error, NotADirectoryError):
-                raise self._unusable_root(error) from error
+        except (FileNotFoundError, NotADirectoryError):
             return
         except OSError as error:
             raise self._unusable_root(error) from error
@@ -248,7 +247,7 @@ class _Scan:
                         names.append(entry.name)
                     elif depth == 1 and is_flat_log(entry.name):
                         strays.append(entry.name)
-                elif parse_log_name(entry.name) and entry.is_file(follow_symlinks=False):
+                elif parse_log_name(entry.name):
                     names.append(entry.name)
         self.listed += 1
         state = DirectoryState(
@@ -304,9 +303,17 @@ class _Scan:
             )
             return None
         try:
-            status = os.stat(f"{self._root}/{relative}/{name}", follow_symlinks=False)  # noqa: PTH116
+            status = os.stat(f"{self._root}/{relative}/{name}")  # noqa: PTH116 (speed)
         except (FileNotFoundError, NotADirectoryError):
             self.directories.pop(relative, None)
+            return None
+        except OSError as error:
+            self.faults.append(
+                StoreFault(f"{relative}/{name}", f"cannot be read: {error.strerror or error}")
+            )
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            self.faults.append(StoreFault(f"{relative}/{name}", "is not a file"))
             return None
         revision = LogRevision(
             generation, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino

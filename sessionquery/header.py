@@ -48,19 +48,20 @@ def parse_header(line: bytes | None, generation: int) -> SessionHeader | HeaderP
         row = parse_json(line)
     except JsonError as error:
         return HeaderProblem("absent", f"the header line is not JSON ({error})")
-    if not isinstance(row, dict) or row.get("type") != "session":
+    if isinstance(row, dict) and any(key in row for key in _RETIRED_KEYS):
+        return HeaderProblem("fatal", "the header has retired policy fields")
+    newer = generation > CURRENT_GENERATION
+    if not isinstance(row, dict) or (row.get("type") != "session" and not newer):
         return HeaderProblem("absent", "the first line is not a session header")
     version = row.get("version")
     if not is_count(version):
         return HeaderProblem("absent", f"the header has no usable version ({version!r})")
-    if any(key in row for key in _RETIRED_KEYS):
-        return HeaderProblem("fatal", "the header has retired policy fields")
     if version != generation:
         return HeaderProblem(
             "fatal",
             f"the file name says generation {generation}, the header version {version}",
         )
-    if generation > CURRENT_GENERATION:
+    if newer:
         return HeaderProblem(
             "newer",
             f"the log has format {generation}, this program reads up to {CURRENT_GENERATION}; "
