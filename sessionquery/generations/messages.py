@@ -174,10 +174,39 @@ usage: Final = Shape(
     reasoningTokens=Maybe(count),
 )
 
-_STREAM_CHUNKS: Final[dict[str, Check]] = {
-    "block-start": lambda chunk: chunk.get("blockType") in BLOCK_TYPES,
-    "block-end": lambda chunk: _known_block(chunk.get("block")),
+
+def _names_block(chunk: Any) -> bool:
+    return chunk.get("blockType") in BLOCK_TYPES
+
+
+def _holds_block(chunk: Any) -> bool:
+    return _known_block(chunk.get("block"))
+
+
+def _text_delta(chunk: Any) -> bool:
+    return count(chunk.get("index")) and text(chunk.get("text"))
+
+
+def _call_delta(chunk: Any) -> bool:
+    return (
+        count(chunk.get("index"))
+        and text(chunk.get("id"))
+        and text(chunk.get("name", ""))
+        and text(chunk.get("argumentsDelta"))
+    )
+
+
+_CHUNKS: Final[dict[str, Check]] = {
+    "text-delta": _text_delta,
+    "reasoning-delta": _text_delta,
+    "tool-call-delta": _call_delta,
+    "block-start": _names_block,
+    "block-end": _holds_block,
+    "usage": anything,
+    "finish": anything,
 }
+known_chunk: Final = variants("type", _CHUNKS)
+"""A chunk of a streamed answer as generations 0 and 1 log it."""
 
 
 def _stream_record(record: Any) -> bool:
@@ -188,7 +217,9 @@ def _stream_record(record: Any) -> bool:
     if chunk.__class__ is not dict:
         return False
     kind = chunk.get("type")
-    return kind.__class__ is not str or _STREAM_CHUNKS.get(kind, anything)(chunk)
+    if kind == "block-start":
+        return _names_block(chunk)
+    return kind != "block-end" or _holds_block(chunk)
 
 
 stream: Final = list_of(_stream_record)

@@ -41,7 +41,7 @@ _CALLS: Final = Shape(
     type=text,
     seq0=count,
     time0=integer,
-    data=Shape(id=name, name=Maybe(name), args=texts, **_PLACE),
+    data=Shape(id=name, name=Maybe(text), args=texts, **_PLACE),
 )
 
 

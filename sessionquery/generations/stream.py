@@ -10,26 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from sessionquery.generations.admission import check_envelope
+from sessionquery.generations.messages import known_chunk
 from sessionquery.generations.packed import PACKED_MEMBERS, is_packed
 from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.shapes import Maybe, Shape, count, name, text
+from sessionquery.generations.shapes import count
 from sessionquery.generations.values import Row
-from sessionquery.jstext import is_safe_integer
 
-
-def _is_chunk(chunk: Any) -> bool:
-    return type(chunk) is dict and name(chunk.get("type"))
-
-
-_CHUNK = Shape(turn=count, step=count, chunk=_is_chunk)
-_TEXT_DELTA = Shape(type=text, index=count, text=text)
-_CALL_DELTA = Shape(type=text, index=count, id=name, name=Maybe(name), argumentsDelta=text)
-_DELTAS = {
-    "text-delta": ("text-chunks", "text", _TEXT_DELTA),
-    "reasoning-delta": ("reasoning-chunks", "text", _TEXT_DELTA),
-    "tool-call-delta": ("tool-call-chunks", "argumentsDelta", _CALL_DELTA),
+_DELTA_TYPES = {
+    "text-delta": ("text-chunks", "text"),
+    "reasoning-delta": ("reasoning-chunks", "text"),
+    "tool-call-delta": ("tool-call-chunks", "argumentsDelta"),
 }
-"""Delta chunk type: its record type, the key of its piece, its shape."""
+"""Delta chunk type: its record type and the key of its piece."""
 
 
 Insertion: TypeAlias = tuple[str, dict[str, Any]]
@@ -83,24 +76,24 @@ def _packed_run(row: Row) -> ChunkRun:
 
 
 def _single_run(row: Row) -> ChunkRun:
-    time, data = row.get("time"), row.get("data")
-    if not is_safe_integer(time) or not _CHUNK(data):
-        raise MigrationRefusedError(f"assistant/chunk at {row.get('seq')} is malformed")
-    time, chunk = int(time), data["chunk"]
-    record = _delta_record(chunk, time) or {"type": "chunk", "time": time, "chunk": chunk}
-    finishes = chunk["type"] == "finish"
-    return ChunkRun(data["turn"], data["step"], int(row["seq"]), 1, time, record, finishes)
+    check_envelope(row)
+    data, time = row["data"], int(row["time"])
+    chunk = data.get("chunk")
+    if not count(data.get("turn")) or not count(data.get("step")) or not known_chunk(chunk):
+        raise MigrationRefusedError(f"assistant/chunk at {row['seq']} is malformed")
+    kind = chunk["type"]
+    if kind in _DELTA_TYPES:
+        record = _delta_record(chunk, time)
+    else:
+        record = {"type": "chunk", "time": time, "chunk": chunk}
+    return ChunkRun(data["turn"], data["step"], row["seq"], 1, time, record, kind == "finish")
 
 
-def _delta_record(chunk: dict[str, Any], time: int) -> dict[str, Any] | None:
-    known = _DELTAS.get(chunk["type"])
-    if known is None or not known[2](chunk):
-        return None
-    kind, piece, _ = known
+def _delta_record(chunk: dict[str, Any], time: int) -> dict[str, Any]:
+    kind, piece = _DELTA_TYPES[chunk["type"]]
     record: dict[str, Any] = {"type": kind, "time0": time, "index": chunk["index"], "dt": []}
-    for key in ("id", "name"):
-        if key in chunk:
-            record[key] = chunk[key]
+    if kind == "tool-call-chunks":
+        record.update({key: chunk[key] for key in ("id", "name") if chunk.get(key)})
     record[PACKED_MEMBERS[kind]] = [chunk[piece]]
     return record
 
