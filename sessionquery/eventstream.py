@@ -165,6 +165,8 @@ class EventStream:
                     row = _parse_unusual(line)
                 if broken or not normalize_row(row, seq):
                     # A finished turn was surely written as a whole; rows before it were not torn.
+                    if not broken and not self._reader.torn:
+                        raise BodyError(f"row {seq} is broken although its frame is complete")
                     broken = True
                     if row.__class__ is dict and row.get("type") == "turn/end":
                         raise BodyError(f"row {seq} is broken although a finished turn follows")
