@@ -323,7 +323,7 @@ _COMMON: Final[dict[str, Check]] = {
         messages=list_of(title_message),
         maxTokens=positive,
     ),
-    "step/start": Shape(**_PLACE),
+    "step/start": Shape(**_STEP),
     "step/end": Shape(**_PLACE),
     "subagent/descriptor": _DESCRIPTOR,
     "subagent/model-selection-policy": Shape(allowedModels=list_of(_ROUTE, least=1)),

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sessionquery.generations.context import LogContext
 from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.shapes import name, text
+from sessionquery.generations.shapes import one_of, text
 from sessionquery.generations.values import Row
 from sessionquery.model import SessionHeader
 
-_MODES = frozenset({"one-shot", "continuable"})
+_is_mode = one_of("one-shot", "continuable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +34,21 @@ class Child:
     descriptors: Callable[[], list[dict[str, Any]] | None]
 
 
-def complete(rows: Iterable[Row], children: Callable[[], Iterable[Child]]) -> Iterator[Row]:
+def complete(
+    rows: Iterable[Row], log: LogContext, children: Callable[[], Iterable[Child]]
+) -> Iterator[Row]:
     """Yield the rows and then a ``subagent/catalog`` row for each child that has none.
 
     Args:
         rows: A whole log in generation-4 form.
+        log: The log.
         children: Called once, after the last row.
 
     Raises:
         MigrationRefusedError: A row of the log contradicts the child that it names.
     """
     listed: dict[Any, dict[str, Any]] = {}
-    seq = time = 0
+    seq, time = 0, log.created_at
     for row in rows:
         kind = row["type"]
         if kind == "subagent/catalog":
@@ -81,12 +85,12 @@ def catalog_data(child: Child) -> dict[str, Any]:
 def _described(descriptor: dict[str, Any]) -> dict[str, Any] | None:
     version = descriptor.get("version")
     mode = "continuable" if version == 1 else descriptor.get("mode")
+    if version not in (1, 2, 3) or not _is_mode(mode):
+        return None
     label = descriptor.get("label")
-    if version not in (1, 2, 3) or mode not in _MODES:
-        return None
-    if mode == "continuable" and not name(label):
-        return None
-    return {"mode": mode} if label is None else {"mode": mode, "label": label}
+    if "label" not in descriptor:
+        return {"mode": mode} if mode == "one-shot" else None
+    return {"mode": mode, "label": label} if text(label) else None
 
 
 def _contradicts(known: dict[str, Any], data: dict[str, Any]) -> bool:

@@ -11,6 +11,7 @@ class LogContext:
 
     Attributes:
         session_id: Goes into the ids of messages and compactions that had none.
+        created_at: Of the header, ms; the time of rows that are added to an empty log.
         generation: The generation on disk; a step learns from it whether the log passed the
             earlier steps.
         is_seeded: Whether the log begins with rows copied from a parent (a fork).
@@ -18,6 +19,7 @@ class LogContext:
     """
 
     session_id: str
+    created_at: int
     generation: int
     is_seeded: bool
     seed_length: int = 0

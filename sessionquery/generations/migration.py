@@ -49,6 +49,7 @@ def migrated_rows(
     generation = int(header_row["version"])
     log = LogContext(
         session_id=header_row["id"],
+        created_at=int(header_row["createdAt"]),
         generation=generation,
         is_seeded=bool(header_row.get("isSeeded", "seedLength" in header_row)),
         seed_length=int(header_row.get("seedLength", 0)),
@@ -56,4 +57,4 @@ def migrated_rows(
     rows = decode(lines, generation, is_seeded=log.is_seeded)
     for step in STEPS[generation:]:
         rows = step(rows, log)
-    return complete(rows, children)
+    return complete(rows, log, children)

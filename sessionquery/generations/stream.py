@@ -82,7 +82,7 @@ def _single_run(row: Row) -> ChunkRun:
     if not count(data.get("turn")) or not count(data.get("step")) or not known_chunk(chunk):
         raise MigrationRefusedError(f"assistant/chunk at {row['seq']} is malformed")
     kind = chunk["type"]
-    if kind in _DELTA_TYPES:
+    if kind in _DELTA_TYPES and chunk.get("id") != "" and chunk.get("name") != "":
         record = _delta_record(chunk, time)
     else:
         record = {"type": "chunk", "time": time, "chunk": chunk}
@@ -93,7 +93,7 @@ def _delta_record(chunk: dict[str, Any], time: int) -> dict[str, Any]:
     kind, piece = _DELTA_TYPES[chunk["type"]]
     record: dict[str, Any] = {"type": kind, "time0": time, "index": chunk["index"], "dt": []}
     if kind == "tool-call-chunks":
-        record.update({key: chunk[key] for key in ("id", "name") if chunk.get(key)})
+        record.update({key: chunk[key] for key in ("id", "name") if key in chunk})
     record[PACKED_MEMBERS[kind]] = [chunk[piece]]
     return record
 

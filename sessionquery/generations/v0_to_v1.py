@@ -15,7 +15,7 @@ from sessionquery.generations.admission import check_envelope, check_event
 from sessionquery.generations.context import LogContext
 from sessionquery.generations.packed import is_packed
 from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.shapes import Shape, anything, name
+from sessionquery.generations.shapes import Shape, anything, count, name
 from sessionquery.generations.values import Row
 from sessionquery.jstext import is_count
 
@@ -28,8 +28,8 @@ _RENAMED = {
 _REMOVED_TYPES = frozenset({"mode/set", "request/header-delta"})
 
 _TRIGGERED_TURN = Shape(turn=anything, trigger=anything)
-_STEERING_MESSAGE = Shape(turn=anything, message=anything)
-_STEERING_PARTS = Shape(turn=anything, content=anything, source=anything)
+_STEERING_MESSAGE = Shape(turn=count, message=anything)
+_STEERING_PARTS = Shape(turn=count, content=anything, source=anything)
 _RETRY_CHAIN = ("turn", "step", "provider", "policyKey")
 _WRAPPED_RESULT = ("callId", "content", "isError")
 

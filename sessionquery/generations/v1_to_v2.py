@@ -65,7 +65,7 @@ class _Step:
         self._awaits_marker = log.is_seeded
         self._attempt: Attempt | None = None
         self._count = 0
-        self._time = 0
+        self._time = log.created_at
 
     def chunk(self, run: ChunkRun) -> None:
         self._count += run.count
