@@ -201,8 +201,10 @@ class FrameReader:
             cut = piece.rfind(b"\n") + 1
             if cut:
                 carry.append(piece[:cut])
-                yield carry[0] if len(carry) == 1 else b"".join(carry)
+                batch = carry[0] if len(carry) == 1 else b"".join(carry)
                 carry = [piece[cut:]]
+                yield batch
+                del batch
             else:
                 carry.append(piece)
         if any(carry):
@@ -285,8 +287,11 @@ class PlainReader:
             cut = chunk.rfind(b"\n") + 1
             if cut:
                 carry.append(chunk[:cut])
-                yield b"".join(carry)
+                batch = b"".join(carry)
+                # Before it is yielded: the pieces of a huge line are as much memory again.
                 carry = [chunk[cut:]]
+                yield batch
+                del batch
             elif chunk:
                 carry.append(chunk)
             else:

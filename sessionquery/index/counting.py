@@ -45,18 +45,30 @@ def count_scale(connection: sqlite3.Connection, expression: str) -> CountScale:
         "SELECT count(*) FROM fts WHERE fts MATCH ?", (expression,)
     ).fetchone()
     rows, tokens = _totals(connection)
-    if not matches or not rows:
-        return CountScale(matches, None)
-    average = float(tokens) / float(rows)
-    if average <= 0:
-        return CountScale(matches, None)
-    saturation = _K1 * (1 - _B + _B * -1.0 / average)
-    if abs(saturation) < 1e-9:
+    saturation = _saturation(rows, tokens)
+    if not matches or saturation is None:
         return CountScale(matches, None)
     rarity = math.log((rows - matches + 0.5) / (matches + 0.5))
     if rarity <= 0:
         rarity = _SMALLEST_IDF
     return CountScale(matches, -saturation / (rarity * WEIGHT * (_K1 + 1.0)))
+
+
+def order_factor(connection: sqlite3.Connection) -> float | None:
+    """Return the sign with which ``bm25(fts, WEIGHT)`` grows with the count, None if it does not.
+
+    It takes no look at the matches, so it is cheaper than `count_scale`; the products only compare
+    within one query.
+    """
+    saturation = _saturation(*_totals(connection))
+    return None if saturation is None else math.copysign(1.0, -saturation)
+
+
+def _saturation(rows: int, tokens: int) -> float | None:
+    if not rows or not tokens:
+        return None
+    saturation = _K1 * (1 - _B + _B * -1.0 / (float(tokens) / float(rows)))
+    return saturation if abs(saturation) >= 1e-9 else None
 
 
 def _totals(connection: sqlite3.Connection) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from sessionquery.abort import AbortSignal
 from sessionquery.filters import EventFilter, ListFilter, RangeFilter
-from sessionquery.index.counting import WEIGHT, CountScale, count_scale
+from sessionquery.index.counting import WEIGHT, CountScale, count_scale, order_factor
 from sessionquery.index.phrase import Phrase, Tokenizer
 from sessionquery.index.schema import SEQ_BITS, SEQ_MASK, SURFACE_NUMBERS, TYPE_NUMBERS
 
@@ -18,21 +18,22 @@ _BATCH: Final = 4096
 _LARGEST: Final = 2**63 - 1
 
 
-Row = tuple[int, int, int, int]
-"""``(document id, count of highlighted runs, length in code points, time in ms)``."""
+Row = tuple[int, float, int, int]
+"""``(document id, count of highlighted runs, length in code points, time in ms)``. The count may
+be in an unknown unit when nothing is compared with it but the rows of the same search."""
 
 
 class Match(NamedTuple):
     """A matching document; tuples compare in the order of event searches.
 
     Attributes:
-        fewer: Minus the number of highlighted runs.
+        fewer: Minus the number of highlighted runs, see `Row`.
         length: Code points of the document.
         earlier: Minus its time (ms).
         lower: Minus its id.
     """
 
-    fewer: int
+    fewer: float
     length: int
     earlier: int
     lower: int
@@ -97,22 +98,36 @@ def find_matches(
     phrase: Phrase,
     scope: Scope,
     *,
+    comparable: bool = True,
     signal: AbortSignal,
 ) -> Iterator[Row]:
-    """Yield ``(id, count, length, time)`` of each matching document, ascending by id.
+    """Yield each matching document, ascending by id.
 
-    Runs inside the caller's reading transaction.
+    Args:
+        connection: Inside the caller's reading transaction.
+        tokenizer: Tells the tokens of texts where that is needed.
+        phrase: The query.
+        scope: Which documents may match.
+        comparable: Whether the counts must be true numbers, to be compared with those of another
+            index or another search; that costs one more pass over the matches.
+        signal: Polled now and then.
 
     Raises:
         SessionQueryError: ``ABORTED``.
     """
     if not phrase.tokens:
         return iter(())
+    if not comparable and phrase.overlap is None:
+        order = order_factor(connection)
+        if order is not None:
+            batches = _batches(connection, phrase.expression, order, scope, signal)
+            # A loop in C over the rows of all batches: a common word has very many.
+            return chain.from_iterable(batches)
     scale = count_scale(connection, phrase.expression)
     if not scale.matches:
         return iter(())
-    # A loop in C over the rows of all batches: a common word has very many.
-    rows = chain.from_iterable(_batches(connection, phrase.expression, scale, scope, signal))
+    factor = scale.factor or 0.0
+    rows = _rounded(_batches(connection, phrase.expression, factor, scope, signal))
     if scale.factor is None or phrase.overlap == "":
         return _counted_by_text(connection, tokenizer, phrase, scale, rows)
     if phrase.overlap is None:
@@ -128,11 +143,11 @@ def _without_overlaps(
     rows: Iterator[Row],
 ) -> Iterator[Row]:
     scale = count_scale(connection, expression)
-    overlaps: dict[int, int] = {}
+    overlaps: dict[int, float] = {}
     if scale.factor is not None:
         whole = Scope(log_id=scope.log_id)
-        for batch in _batches(connection, expression, scale, whole, signal):
-            overlaps.update((number, count) for number, count, _, _ in batch)
+        rows_of_overlaps = _rounded(_batches(connection, expression, scale.factor, whole, signal))
+        overlaps = {number: count for number, count, _, _ in rows_of_overlaps}
     for number, count, length, when in rows:
         yield number, count - overlaps.get(number, 0), length, when
 
@@ -152,16 +167,21 @@ def _counted_by_text(
         yield number, phrase.runs_in(tokenizer.tokens(text)), length, when
 
 
+def _rounded(batches: Iterator[list[Row]]) -> Iterator[Row]:
+    for number, count, length, when in chain.from_iterable(batches):
+        yield number, int(count + 0.5), length, when
+
+
 def _batches(
     connection: sqlite3.Connection,
     expression: str,
-    scale: CountScale,
+    factor: float,
     scope: Scope,
     signal: AbortSignal,
 ) -> Iterator[list[Row]]:
-    """Yield the matching documents with their numbers of phrase instances."""
+    """Yield the matching documents with their numbers of phrase instances, by some factor."""
     bounds = ""
-    parameters: list[Any] = [scale.factor or 0.0, WEIGHT, expression]
+    parameters: list[Any] = [factor, WEIGHT, expression]
     if scope.log_id is not None:
         bounds = " AND rowid BETWEEN ? AND ?"
         first = scope.log_id << SEQ_BITS
@@ -170,7 +190,7 @@ def _batches(
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     # LIMIT keeps SQLite from merging the inner query, in which alone bm25() can be used.
     cursor = connection.execute(
-        "SELECT d.id, CAST(m.weight * ? + 0.5 AS INTEGER), d.length, d.time FROM"
+        "SELECT d.id, m.weight * ?, d.length, d.time FROM"
         f" (SELECT rowid AS id, bm25(fts, ?) AS weight FROM fts WHERE fts MATCH ?{bounds}"
         " LIMIT -1) AS m CROSS JOIN docs AS d ON d.id = m.id" + where,
         [*parameters, *values],

@@ -67,7 +67,7 @@ def make_hits(
         ):
             rows[number] = (row[0], row[1], row[2], row[3], row[4])
     texts = {number: row[4] for number, row in rows.items()}
-    places = tokenizer.first_matches(phrase.expression, texts)
+    places = tokenizer.first_matches(phrase, texts)
     hits: list[EventHit] = []
     for match, session_id in zip(matches, session_ids, strict=True):
         kind, surface_number, when, tools, text = rows[match.id]

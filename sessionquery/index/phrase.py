@@ -19,7 +19,8 @@ MARK: Final = "\ufdd0"
 
 _REPLACED = re.compile("[\0\ufdd0\ufdd1]")
 _SEPARATOR = re.compile(r"[\s!-/:;<=>?@\[\\\]^_`{|}~]", re.ASCII)
-_FIRST_REACH: Final = 1 << 13
+_ASCII_TOKEN = re.compile(r"[0-9A-Za-z]+")
+_FIRST_REACH: Final = 1 << 10
 
 
 def searchable(text: str) -> str:
@@ -49,6 +50,21 @@ class Phrase:
     expression: str
     tokens: tuple[str, ...]
     overlap: str | None
+
+    def first_in_ascii(self, text: str) -> int | None:
+        """Return where the first instance starts in a text of nothing but ASCII, None without one.
+
+        There the tokens are plainly the runs of letters and digits.
+        """
+        if not all(token.isascii() for token in self.tokens):
+            return None
+        pattern = "[^0-9a-z]+".join(self.tokens) + "(?![0-9a-z])"
+        lower = text.lower()
+        for match in re.finditer(pattern, lower):
+            start = match.start()
+            if start == 0 or not lower[start - 1].isalnum():
+                return start
+        return None
 
     def runs_in(self, tokens: list[str]) -> int:
         """Count highlighted runs in a tokenized text: instances that overlap are one run."""
@@ -89,6 +105,8 @@ class Tokenizer:
 
     def tokens(self, text: str) -> list[str]:
         """Return the folded tokens of `text` in order."""
+        if text.isascii():
+            return [token.lower() for token in _ASCII_TOKEN.findall(text)]
         run = self._connection.execute
         run("BEGIN")
         try:
@@ -115,14 +133,14 @@ class Tokenizer:
         text = " ".join(doubled)
         return quote(text) if tuple(self.tokens(text)) == doubled else ""
 
-    def first_matches(self, expression: str, texts: Mapping[int, str]) -> dict[int, int]:
+    def first_matches(self, phrase: Phrase, texts: Mapping[int, str]) -> dict[int, int]:
         """Return where the first token of the first match stands in each text.
 
         Only as much of a text is looked at as is needed: highlighting costs time quadratic in the
         number of matches.
 
         Args:
-            expression: An FTS5 phrase.
+            phrase: A phrase with tokens.
             texts: By any number.
 
         Returns:
@@ -133,7 +151,14 @@ class Tokenizer:
         reach = _FIRST_REACH
         while pending:
             heads = {key: _head(text, reach) for key, text in pending.items()}
-            out.update(self._marked(expression, heads.items()))
+            others: list[tuple[int, str]] = []
+            for key, head in heads.items():
+                if not head.isascii():
+                    others.append((key, head))
+                elif (place := phrase.first_in_ascii(head)) is not None:
+                    out[key] = place
+            if others:
+                out.update(self._marked(phrase.expression, others))
             pending = {
                 key: text
                 for key, text in pending.items()

@@ -217,9 +217,12 @@ class SearchIndex:
             group = in_memory if entry.live else persisted
             group[entry.source.log.id] = (session_id, entry)
         ranked: list[_Ranked] = []
+        several = as_of is not None or bool(in_memory)
         for group in filter(None, (persisted, in_memory)):
             connection = self._live.connection if group is in_memory else view.connection
-            rows = find_matches(connection, self._tools, phrase, scope, signal=signal)
+            rows = find_matches(
+                connection, self._tools, phrase, scope, comparable=several, signal=signal
+            )
             ranked += [
                 _Ranked(match, *group[log_id])
                 for log_id, match in best_matches(rows, group).items()
@@ -302,7 +305,14 @@ class SearchIndex:
         phrase = self._phrase(request)
         scope = Scope(request.event_filters, log_id=log.id)
         matches = all_matches(
-            find_matches(entry.source.connection, self._tools, phrase, scope, signal=signal)
+            find_matches(
+                entry.source.connection,
+                self._tools,
+                phrase,
+                scope,
+                comparable=False,
+                signal=signal,
+            )
         )
         page = matches[offset : offset + request.limit]
         next_cursor = None

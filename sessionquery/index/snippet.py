@@ -14,7 +14,6 @@ from sessionquery.jstext import BLANK_CLASS, JS_BLANKS
 ELLIPSIS: Final = "…"
 
 _BLANK_RUN = re.compile(BLANK_CLASS + "+")
-_WINDOW_MIN: Final = 4096
 
 
 def make_snippet(text: str, match: int, limit: int) -> str:
@@ -32,7 +31,7 @@ def make_snippet(text: str, match: int, limit: int) -> str:
 
 def _normalized_before(text: str, match: int, enough: int) -> str:
     """Return the normalized text before `match`, or its last part if that has `enough` points."""
-    reach = max(_WINDOW_MIN, 4 * enough)
+    reach = 2 * enough
     while True:
         start = max(0, match - reach)
         raw = text[start:match]
@@ -47,7 +46,7 @@ def _normalized_before(text: str, match: int, enough: int) -> str:
 
 def _normalized_after(text: str, match: int, enough: int) -> str:
     """Return the normalized text from `match` on, or its first part if that has `enough` points."""
-    reach = max(_WINDOW_MIN, 4 * enough)
+    reach = 2 * enough
     while True:
         end = match + reach
         raw = text[match:end]

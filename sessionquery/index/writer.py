@@ -228,9 +228,15 @@ class IndexWriter:
         if not rows:
             return
         self._insert("docs", 9, [value for row in rows for value in row[:9]])
-        texts = [value for row in rows for value in (row.id, row.text)]
-        self._insert("texts(id, text)", 2, texts)
-        self._insert("fts(rowid, text)", 2, texts)
+        huge = [row for row in rows if row.length > TEXT_A_STATEMENT]
+        texts = [
+            value for row in rows if row.length <= TEXT_A_STATEMENT for value in (row.id, row.text)
+        ]
+        if texts:
+            self._insert("texts(id, text)", 2, texts)
+            self._insert("fts(rowid, text)", 2, texts)
+        for row in huge:
+            self._insert_huge_text(row.id, row.text)
         self._text += self._pending_text
         self._pending_text = 0
         rows.clear()
@@ -239,6 +245,14 @@ class IndexWriter:
         row = "(" + ",".join("?" * columns) + ")"
         rows = ",".join([row] * (len(values) // columns))
         self._run(f"INSERT INTO {table} VALUES {rows}", values)
+
+    def _insert_huge_text(self, number: int, text: str) -> None:
+        """Insert a text with as few copies of it at a time as possible."""
+        statement = "INSERT INTO texts(id, text) SELECT ?1, ?2 WHERE ?1 >= 0"
+        self._run(statement, (number, text))
+        # A cached statement keeps what was bound last: let that be nothing.
+        self._run(statement, (-1, ""))
+        self._run("INSERT INTO fts(rowid, text) SELECT id, text FROM texts WHERE id = ?", (number,))
 
     def _delete_documents(self, ids: Sequence[int], *, purge: bool) -> None:
         for number in ids:

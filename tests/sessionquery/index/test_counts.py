@@ -47,9 +47,7 @@ def counted(documents: list[str], query: str) -> dict[int, tuple[int, int]]:
         phrase = tokenizer.phrase(query)
         rows = find_matches(database.connection, tokenizer, phrase, Scope(), signal=AbortSignal())
         counts = {number: count for number, count, _, _ in rows}
-        places = tokenizer.first_matches(
-            phrase.expression, {number: documents[number] for number in counts}
-        )
+        places = tokenizer.first_matches(phrase, {number: documents[number] for number in counts})
         return {number: (count, places[number]) for number, count in counts.items()}
     finally:
         tokenizer.close()
