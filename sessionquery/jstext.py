@@ -56,9 +56,9 @@ def clip_utf16(text: str, limit: int) -> str:
         return text
     if text.isascii():
         return text[:limit]
-    head = text[:limit].encode("utf-16-le", "surrogatepass")
+    head = text[: limit + 1].encode("utf-16-le", "surrogatepass")
     if len(head) <= 2 * limit:
-        return text[:limit]
+        return text
     cut = head[: 2 * limit]
     if 0xD8 <= cut[-1] <= 0xDB and 0xDC <= head[2 * limit + 1] <= 0xDF:
         cut = cut[:-2]

@@ -16,7 +16,6 @@ from sessionquery.engine import SessionQueryEngine
 from sessionquery.live import LiveSession, LiveSessions
 from sessionquery.model import EngineOptions, SessionHeader
 
-
 NEWER_SESSION = "340"
 """The original lets a sessions cursor go stale when a session appears. Here the page continues as
 of its first page when, as in this case, the new session has only later events."""
