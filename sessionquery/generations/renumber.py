@@ -18,33 +18,35 @@ class Numbering:
 
     def __init__(self, *, replace_ends: tuple[str, str]) -> None:
         """`replace_ends`: the keys of a replacement's first and last number in this generation."""
-        self._new: list[int] = []
         self._ends = replace_ends
-        self._shifted = False
-        self.next = 0
+        # Old to new; None as long as every event kept its number.
+        self._new: list[int] | None = None
+        self._next = 0
 
     def insert(self, kind: str, time: int, data: dict[str, Any], **surface: Any) -> Row:
         """Make an event that has no counterpart in the source."""
-        row = {"type": kind, "seq": self.next, "time": time, "data": data, **surface}
-        self.next += 1
-        self._shifted = True
+        self._shift()
+        row = {"type": kind, "seq": self._next, "time": time, "data": data, **surface}
+        self._next += 1
         return row
 
     def drop(self, first: int, count: int) -> None:
         """Note that the source numbers from `first` on have no event of their own."""
-        self._reserve(first + count)
-        self._shifted = True
+        self._reserve(self._shift(), first + count)
 
     def place(self, row: Row) -> Row:
         """Give the source event `row` its new number and translate what it cites."""
-        old, new = row["seq"], self.next
+        new = self._next
+        self._next = new + 1
+        if self._new is None:
+            return row
+        old = row["seq"]
         if old == len(self._new):
             self._new.append(new)
         else:
-            self._reserve(old + 1)
+            self._reserve(self._new, old + 1)
             self._new[old] = new
-        self.next = new + 1
-        return self._translated(row, new) if self._shifted else row
+        return self._translated(row, new)
 
     def translate(self, old: Any) -> int:
         """Return the new number of the source event `old`.
@@ -52,19 +54,25 @@ class Numbering:
         Raises:
             MigrationRefusedError: It is no number of an earlier event, or has no counterpart.
         """
-        new = self._new[int(old)] if is_count(old) and old < len(self._new) else GONE
+        numbers = self._shift()
+        new = numbers[int(old)] if is_count(old) and old < len(numbers) else GONE
         if new == GONE:
             raise MigrationRefusedError(f"an event cites {old!r}, which has no counterpart")
         return new
 
-    def _reserve(self, length: int) -> None:
-        self._new.extend([GONE] * (length - len(self._new)))
+    def _shift(self) -> list[int]:
+        if self._new is None:
+            self._new = list(range(self._next))
+        return self._new
+
+    def _reserve(self, numbers: list[int], length: int) -> None:
+        numbers.extend([GONE] * (length - len(numbers)))
 
     def _translated(self, row: Row, new: int) -> Row:
         moved = {**row, "seq": new}
         if "sourceEventSeqs" in row:
             moved["sourceEventSeqs"] = self._each(row["sourceEventSeqs"])
-        op = row.get("surfaceOp")
+        op = row.get("surfaceOp", "append")
         if type(op) is dict:
             first, last = self._ends
             moved["surfaceOp"] = {

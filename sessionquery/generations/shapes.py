@@ -26,25 +26,30 @@ class Maybe:
 class Shape:
     """An object with exactly these keys; ``Shape(id=name, note=Maybe(text))``."""
 
-    __slots__ = ("_checks", "_required")
+    __slots__ = ("_optional", "_required")
 
     def __init__(self, **keys: Check | Maybe) -> None:
-        self._required = frozenset(
-            key for key, check in keys.items() if not isinstance(check, Maybe)
+        self._required = tuple(
+            (key, check) for key, check in keys.items() if not isinstance(check, Maybe)
         )
-        self._checks: dict[str, Check] = {
-            key: check.check if isinstance(check, Maybe) else check for key, check in keys.items()
-        }
+        self._optional = tuple(
+            (key, check.check) for key, check in keys.items() if isinstance(check, Maybe)
+        )
 
     def __call__(self, value: Any) -> TypeGuard[dict[str, Any]]:
-        if value.__class__ is not dict or not self._required <= value.keys():
+        if value.__class__ is not dict:
             return False
-        checks = self._checks
-        # A plain loop: this runs several times an event, and a generator would double its cost.
-        for key, item in value.items():  # noqa: SIM110
-            if key not in checks or not checks[key](item):
+        for key, check in self._required:
+            if key not in value or not check(value[key]):
                 return False
-        return True
+        further = len(value) - len(self._required)
+        if further:
+            for key, check in self._optional:
+                if key in value:
+                    if not check(value[key]):
+                        return False
+                    further -= 1
+        return further == 0
 
 
 def anything(value: Any) -> bool:
@@ -146,7 +151,8 @@ def list_of(item: Check, *, least: int = 0, most: int | None = None) -> Check:
             return False
         if most is not None and len(value) > most:
             return False
-        for member in value:  # noqa: SIM110 (as above)
+        # A plain loop: a generator would double the cost of these short lists.
+        for member in value:  # noqa: SIM110
             if not item(member):
                 return False
         return True

@@ -13,7 +13,7 @@ from typing import Any
 
 from sessionquery.generations.admission import check_envelope, check_event
 from sessionquery.generations.context import LogContext
-from sessionquery.generations.packed import is_packed
+from sessionquery.generations.packed import CHUNK_TYPES
 from sessionquery.generations.problems import MigrationRefusedError
 from sessionquery.generations.shapes import Shape, anything, count, name
 from sessionquery.generations.values import Row
@@ -42,7 +42,7 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
     """
     upgrade = _Upgrade(log.session_id)
     for row in rows:
-        if row["type"] != "assistant/chunk" and not is_packed(row):
+        if row["type"] not in CHUNK_TYPES:
             row = upgrade.apply(row)
             check_event(row, 0)
         yield row

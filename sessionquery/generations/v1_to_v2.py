@@ -13,7 +13,7 @@ from typing import Any
 
 from sessionquery.generations.admission import check_envelope, check_event
 from sessionquery.generations.context import LogContext
-from sessionquery.generations.packed import is_packed
+from sessionquery.generations.packed import CHUNK_TYPES
 from sessionquery.generations.problems import CorruptLogError, MigrationRefusedError
 from sessionquery.generations.renumber import Numbering
 from sessionquery.generations.restart import RestartWatch
@@ -35,7 +35,7 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
     ready = step.ready
     checked = log.generation != 1
     for row in rows:
-        if row["type"] == "assistant/chunk" or is_packed(row):
+        if row["type"] in CHUNK_TYPES:
             step.chunk(chunk_run(row))
         else:
             if not checked:

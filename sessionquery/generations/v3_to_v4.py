@@ -47,11 +47,13 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
             wrapped as generation 3 does, or the log has a marker that its header denies.
     """
     numbers = Numbering(replace_ends=("startSeq", "endSeq"))
-    restart = RestartWatch()
+    # Logs of generations 0 and 1 had the same done to them two steps earlier.
+    restart = RestartWatch() if log.generation >= 2 else None
     for row in rows:
-        missing = restart.missing_end(row)
-        if missing is not None:
-            yield numbers.insert("turn/end", row["time"], missing)
+        if restart is not None:
+            missing = restart.missing_end(row)
+            if missing is not None:
+                yield numbers.insert("turn/end", row["time"], missing)
         yield numbers.place(_converted(row, log))
 
 
