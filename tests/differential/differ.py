@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Random stores, random requests, the real engine and ours side by side.
 
-    python tests/differential/differ.py [--stores 40] [--requests 50] [--seed 0] [--keep DIR]
+    python tests/differential/differ.py [--stores N] [--requests N] [--seed N] [--old] [--keep DIR]
 
-Prints every disagreement and a figure, and exits with 1 if there is one. With --keep the store, the
-requests and both answers of each disagreeing seed stay in DIR. Needs the real runtime.
+Prints every disagreement and a figure, and exits with 1 if there is one. With --old the stores hold
+mutated logs of older formats. With --keep the store, the requests and both answers of each
+disagreeing seed stay in DIR. Needs the real runtime.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "oracle")]
 
 import compare  # noqa: E402
 import dsh  # noqa: E402
+import old_store  # noqa: E402
 import random_requests  # noqa: E402
 import random_store  # noqa: E402
 
@@ -43,7 +45,17 @@ def judge(seed: int, count: int, folder: Path) -> Verdict:
     home = folder / "home"
     home.mkdir()
     random_store.build(home, seed)
-    requests = random_requests.requests(home, seed, count)
+    return _compared(seed, home, random_requests.requests(home, seed, count), folder)
+
+
+def judge_old(seed: int, folder: Path) -> Verdict:
+    """The same with a store of mutated older logs, and requests about each of them."""
+    home = folder / "home"
+    home.mkdir()
+    return _compared(seed, home, old_store.build(home, seed), folder)
+
+
+def _compared(seed: int, home: Path, requests: list[dict[str, Any]], folder: Path) -> Verdict:
     expected = dsh.ask(home, requests)
     answers = ours(home, requests, folder)
     _write(folder / "expected.jsonl", expected)
@@ -84,13 +96,17 @@ def main() -> int:
     parser.add_argument("--stores", type=int, default=40)
     parser.add_argument("--requests", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--old", action="store_true", help="mutated logs of older formats")
     parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
     compared = wrong = 0
     for seed in range(arguments.seed, arguments.seed + arguments.stores):
         folder = Path(tempfile.mkdtemp(prefix="differential-"))
         try:
-            verdict = judge(seed, arguments.requests, folder)
+            if arguments.old:
+                verdict = judge_old(seed, folder)
+            else:
+                verdict = judge(seed, arguments.requests, folder)
             compared += verdict.compared
             wrong += len(verdict.wrong)
             for text in verdict.wrong:
