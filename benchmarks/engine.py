@@ -15,7 +15,6 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -146,9 +145,17 @@ async def _child(home: Path, index: Path, repeat: int) -> None:
                 start = time.perf_counter()
                 await engine.search_sessions(query[1])
                 samples[query].append((time.perf_counter() - start) * 1000)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_mib()
     warm = [[*query, times] for query, times in samples.items()]
     print(json.dumps({"cold": cold, "cold_cpu": cold_cpu, "peak": peak, "warm": warm}))
+
+
+def peak_mib() -> float:
+    """Return this process's largest resident set; getrusage would begin with the parent's."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
 
 
 def lower_limits(home: Path) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from array import array
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from sessionquery.index.cursors import pack_document, session_digest
 from sessionquery.index.database import IndexDatabase, open_memory
 from sessionquery.index.location import MEMORY, locate_index
 from sessionquery.index.phrase import searchable
-from sessionquery.index.scanning import HASH_BYTES, tools_json
+from sessionquery.index.scanning import hash_text, tools_json
 from sessionquery.index.schema import SEQ_BITS, SURFACE_NUMBERS, TYPE_NUMBERS
 from sessionquery.index.tools import ToolNames
 from sessionquery.index.writer import IndexWriter, NewDocument, begin_writing
@@ -137,7 +136,7 @@ def make_document(
         length=len(text),
         closing=0,
         shadowed_at=shadowed_at,
-        hash=hashlib.blake2b(text.encode("utf-8"), digest_size=HASH_BYTES).digest(),
+        hash=hash_text(text),
         tools=tools_json(tools),
         text=text,
     )

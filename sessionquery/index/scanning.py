@@ -29,6 +29,8 @@ LARGE_TEXT: Final = 4 << 20
 
 HASH_BYTES: Final = 8
 
+_PIECE: Final = 1 << 20
+
 Send = Callable[..., None]
 """``send(cost, function, *arguments)``: have `function` called in the writing thread. `cost` is
 the memory that the arguments hold, in code points."""
@@ -196,9 +198,13 @@ class _OneScan:
         documents: list[NewDocument] = []
         size = 0
         for seq, kind, when, text, tools in self._scan:
+            if size >= LARGE_TEXT:
+                # Not before the scan has moved on and let go of the bytes of a huge event.
+                self._send_piece(documents, size)
+                documents, size = [], 0
             text = searchable(text)
             length = len(text)
-            digest = hashlib.blake2b(text.encode("utf-8"), digest_size=HASH_BYTES).digest()
+            digest = hash_text(text)
             number = TYPE_NUMBERS[kind]
             packed += pack_document(seq, number, when, digest)
             documents.append(
@@ -216,17 +222,16 @@ class _OneScan:
                 )
             )
             size += length
-            if size >= LARGE_TEXT:
-                if not self._streaming:
-                    # What is undone if this log turns out to be corrupt is this log alone.
-                    self._send(0, self._writer.commit)
-                    self._send(
-                        0, self._writer.start_log, self._task.log_id, replaces=self._task.replaces
-                    )
-                    self._streaming = True
-                self._send(size, self._writer.add_documents, documents)
-                documents, size = [], 0
+            del text
         return documents, size
+
+    def _send_piece(self, documents: list[NewDocument], size: int) -> None:
+        if not self._streaming:
+            # What is undone if this log turns out to be corrupt is this log alone.
+            self._send(0, self._writer.commit)
+            self._send(0, self._writer.start_log, self._task.log_id, replaces=self._task.replaces)
+            self._streaming = True
+        self._send(size, self._writer.add_documents, documents)
 
     def _indexed(self, times: array[int]) -> IndexedLog:
         scan, task = self._scan, self._task
@@ -251,6 +256,16 @@ class _OneScan:
     def _seq_of(self, position: int) -> int:
         start = position * PACKED_DOCUMENT
         return int.from_bytes(self._packed[start : start + 8], "little", signed=True)
+
+
+def hash_text(text: str) -> bytes:
+    """Return the hash that stands for a document's text."""
+    if len(text) <= _PIECE:
+        return hashlib.blake2b(text.encode("utf-8"), digest_size=HASH_BYTES).digest()
+    digest = hashlib.blake2b(digest_size=HASH_BYTES)
+    for start in range(0, len(text), _PIECE):
+        digest.update(text[start : start + _PIECE].encode("utf-8"))
+    return digest.digest()
 
 
 @lru_cache(maxsize=1024)

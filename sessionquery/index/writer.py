@@ -11,6 +11,7 @@ import sqlite3
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 from sessionquery.index.catalog import IndexedLog, save_log
@@ -20,6 +21,7 @@ ROWS_A_STATEMENT: Final = 1000
 TEXT_A_STATEMENT: Final = 1 << 20
 TEXT_A_TRANSACTION: Final = 24 << 20
 SECONDS_A_TRANSACTION: Final = 5.0
+_STATEMENT_SIZES: Final = (1000, 100, 10, 1)
 _BUSY_SECONDS: Final = 10.0
 
 _SHADOWED: Final = SURFACE_NUMBERS["shadowed"]
@@ -228,23 +230,27 @@ class IndexWriter:
         if not rows:
             return
         self._insert("docs", 9, [value for row in rows for value in row[:9]])
-        huge = [row for row in rows if row.length > TEXT_A_STATEMENT]
-        texts = [
-            value for row in rows if row.length <= TEXT_A_STATEMENT for value in (row.id, row.text)
-        ]
-        if texts:
-            self._insert("texts(id, text)", 2, texts)
-            self._insert("fts(rowid, text)", 2, texts)
-        for row in huge:
-            self._insert_huge_text(row.id, row.text)
+        ordinary = [row for row in rows if row.length <= TEXT_A_STATEMENT]
+        texts = [value for row in ordinary for value in (row.id, row.text)]
+        self._insert("texts(id, text)", 2, texts)
+        self._insert("fts(rowid, text)", 2, texts)
+        if len(ordinary) < len(rows):
+            for row in rows:
+                if row.length > TEXT_A_STATEMENT:
+                    self._insert_huge_text(row.id, row.text)
         self._text += self._pending_text
         self._pending_text = 0
         rows.clear()
 
     def _insert(self, table: str, columns: int, values: Sequence[object]) -> None:
-        row = "(" + ",".join("?" * columns) + ")"
-        rows = ",".join([row] * (len(values) // columns))
-        self._run(f"INSERT INTO {table} VALUES {rows}", values)
+        # Few sizes, so that few statements stay cached: each keeps what was last bound to it.
+        left = len(values) // columns
+        start = 0
+        for size in _STATEMENT_SIZES:
+            while left >= size:
+                end = start + size * columns
+                self._run(_insert_statement(table, columns, size), values[start:end])
+                start, left = end, left - size
 
     def _insert_huge_text(self, number: int, text: str) -> None:
         """Insert a text with as few copies of it at a time as possible."""
@@ -292,6 +298,12 @@ class IndexWriter:
             or time.monotonic() - self._began_at >= SECONDS_A_TRANSACTION
         ):
             self.commit()
+
+
+@cache
+def _insert_statement(table: str, columns: int, rows: int) -> str:
+    row = "(" + ",".join("?" * columns) + ")"
+    return f"INSERT INTO {table} VALUES " + ",".join([row] * rows)
 
 
 def begin_writing(connection: sqlite3.Connection) -> None:

@@ -96,3 +96,39 @@ def test_marks_never_survive_in_searched_text(text: str) -> None:
 
 def test_a_query_without_tokens_matches_nothing() -> None:
     assert counted(["--- * 😀"], "---") == {}
+
+
+@given(st.lists(texts, min_size=1, max_size=8), queries)
+@settings(max_examples=60, deadline=None)
+def test_counts_in_an_unknown_unit_have_the_same_order(documents: list[str], query: str) -> None:
+    database = open_memory(locate_index("", MEMORY))
+    tokenizer = Tokenizer()
+    try:
+        run = database.connection.execute
+        for number, text in enumerate(documents):
+            run("INSERT INTO docs VALUES(?, 0, 1, 0, 1, 0, NULL, x'', NULL)", (number,))
+            run("INSERT INTO texts VALUES(?, ?)", (number, text))
+            run("INSERT INTO fts(rowid, text) VALUES(?, ?)", (number, text))
+        true, free = (
+            [
+                row[1]
+                for row in find_matches(
+                    database.connection,
+                    tokenizer,
+                    tokenizer.phrase(query),
+                    Scope(),
+                    comparable=comparable,
+                    signal=AbortSignal(),
+                )
+            ]
+            for comparable in (True, False)
+        )
+    finally:
+        tokenizer.close()
+        database.close()
+    assert len(true) == len(free)
+    pairs = list(zip(true, free, strict=True))
+    for count, weight in pairs:
+        for other_count, other_weight in pairs:
+            assert (count < other_count) == (weight < other_weight)
+            assert (count == other_count) == (weight == other_weight)
