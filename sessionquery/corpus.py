@@ -18,8 +18,7 @@ from sessionquery.errors import (
     SESSION_NOT_FOUND,
     SessionQueryError,
 )
-from sessionquery.header import HeaderProblem
-from sessionquery.logfile import FormatStatus, format_status_of
+from sessionquery.header import FormatStatus, HeaderProblem, format_status_of
 from sessionquery.model import SessionHeader, UnreadableSession
 from sessionquery.paths import CURRENT_GENERATION, project_directory, session_directory
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,11 +39,11 @@ from sessionquery.model import (
     TitleSnapshot,
     UnreadableSession,
 )
-from sessionquery.reads import SessionReader
 from sessionquery.store import SessionStore
 
 if TYPE_CHECKING:
     from sessionquery.index.search import SearchIndex
+    from sessionquery.reads import SessionReader
     from sessionquery.summaries import SessionSummary
 
 T = TypeVar("T")
@@ -64,12 +64,6 @@ class SessionQueryEngine:
         self.options = options
         self.live = live if live is not None else LiveSessions()
         self.store = SessionStore(options.home, policy=options.unreadable)
-        self._reader = SessionReader(
-            self.store,
-            self.live,
-            window_max=options.read_window_max,
-            concurrency=options.inspect_concurrency,
-        )
         self._index: SearchIndex | None = None
         self._index_lock = threading.Lock()
 
@@ -183,7 +177,15 @@ class SessionQueryEngine:
         self, session_id: Any, *, signal: AbortSignal | None = None
     ) -> SessionHeader:
         """Return the authoritative header, read from the log's first line or frame only."""
-        return await self._call(partial(self._reader.header, session_id), signal)
+
+        def read(*, signal: AbortSignal) -> SessionHeader:
+            signal.raise_if_aborted()
+            live = self.live.get(session_id)
+            if live is not None:
+                return live.header
+            return self.store.observed(session_id, signal=signal).header
+
+        return await self._call(read, signal)
 
     async def trace_event(
         self, session_id: Any, seq: Any, *, signal: AbortSignal | None = None
@@ -286,6 +288,18 @@ class SessionQueryEngine:
                 code=SEARCH_DISABLED,
                 hint="Switch it on: dsh-memory config set index.open_at first-search",
             )
+
+    @cached_property
+    def _reader(self) -> SessionReader:
+        # A process that only searches loads none of the reading side.
+        from sessionquery.reads import SessionReader
+
+        return SessionReader(
+            self.store,
+            self.live,
+            window_max=self.options.read_window_max,
+            concurrency=self.options.inspect_concurrency,
+        )
 
     def _opened_index(self) -> SearchIndex:
         from sessionquery.index.search import SearchIndex

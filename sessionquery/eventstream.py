@@ -6,18 +6,17 @@ meanwhile, and what it has not finished writing does not count.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from sessionquery.abort import AbortSignal
 from sessionquery.bodyrules import BodyError, BodyRules, SurfaceError
 from sessionquery.closing import closing_rows
-from sessionquery.discovery import FoundLog, LogRevision
+from sessionquery.discovery import FoundLog
 from sessionquery.errors import (
     ABORTED,
     CORRUPT_SESSION,
@@ -25,44 +24,18 @@ from sessionquery.errors import (
     PERSISTENCE_FAILED,
     SessionQueryError,
 )
-from sessionquery.frames import FrameError, FrameReader, PlainReader, lines_of
+from sessionquery.family import ChildrenOf, no_children
+from sessionquery.frames import FrameError, lines_of
 from sessionquery.header import HeaderProblem, parse_header
+from sessionquery.headerfile import open_reader, revision_of, unreadable
 from sessionquery.jsontext import JsonDepthError, JsonError, parse_json, parse_refused
 from sessionquery.messagerules import MessageIdentityError
-from sessionquery.model import Event, SessionHeader
+from sessionquery.model import Event
 from sessionquery.paths import CURRENT_GENERATION
 from sessionquery.rows import KNOWN_TYPES, normalize_row
 
 if TYPE_CHECKING:
-    from sessionquery.generations.catalog import Child
-
-ChildrenOf: TypeAlias = "Callable[[str], Iterable[Child]]"
-
-
-def no_children(session_id: str) -> tuple[Child, ...]:
-    """Tell that a session has no subagents in the store."""
-    return ()
-
-
-def read_header(root: Path, found: FoundLog) -> SessionHeader | HeaderProblem:
-    """Read the header line of a log and nothing else of it.
-
-    Args:
-        root: The sessions directory.
-        found: The log.
-
-    Raises:
-        SessionQueryError: ``PERSISTENCE_FAILED`` if the file cannot be read.
-    """
-    path = found.path(root)
-    try:
-        with path.open("rb") as handle:
-            line = _reader(handle, found.revision.size, found).header_line()
-    except FrameError as error:
-        return HeaderProblem("corrupt", str(error))
-    except OSError as error:
-        raise unreadable(path, error) from error
-    return parse_header(line, found.revision.generation)
+    pass
 
 
 class EventStream:
@@ -94,8 +67,8 @@ class EventStream:
         self.row_count = 0
         try:
             handle = self._closers.enter_context(self._path.open("rb"))
-            self.revision = _revision_of(handle, found.revision.generation)
-            self._reader = _reader(handle, self.revision.size, found)
+            self.revision = revision_of(handle, found.revision.generation)
+            self._reader = open_reader(handle, self.revision.size, found)
             line = self._reader.header_line()
             header = parse_header(line, found.revision.generation)
         except FrameError as error:
@@ -265,23 +238,3 @@ def _parse_unusual(line: bytes | memoryview) -> Any:
         raise
     except JsonError:
         return None
-
-
-def unreadable(path: Path, error: OSError) -> SessionQueryError:
-    """Return the error for a log that cannot be opened or read."""
-    return SessionQueryError(
-        f"The session log {path} cannot be read: {error.strerror or error}.",
-        code=PERSISTENCE_FAILED,
-        retryable=isinstance(error, FileNotFoundError),
-    )
-
-
-def _reader(handle: BinaryIO, size: int, found: FoundLog) -> FrameReader | PlainReader:
-    return FrameReader(handle, size) if found.encoding == "zstd" else PlainReader(handle, size)
-
-
-def _revision_of(handle: BinaryIO, generation: int) -> LogRevision:
-    status = os.fstat(handle.fileno())
-    return LogRevision(
-        generation, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-    )

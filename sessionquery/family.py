@@ -7,19 +7,25 @@ logs, which `family_revisions` makes visible.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sessionquery.abort import AbortSignal
 from sessionquery.corpus import ListedSession
 from sessionquery.discovery import LogRevision
 from sessionquery.errors import ABORTED, SessionQueryError
-from sessionquery.logfile import ChildrenOf, EventStream
 from sessionquery.paths import CURRENT_GENERATION
 
 if TYPE_CHECKING:
     from sessionquery.generations.catalog import Child
+
+ChildrenOf: TypeAlias = "Callable[[str], Iterable[Child]]"
+
+
+def no_children(session_id: str) -> tuple[Child, ...]:
+    """Tell that a session has no subagents in the store."""
+    return ()
 
 
 def subagents_by_parent(
@@ -63,6 +69,8 @@ def family_revisions(
 def _own_descriptors(
     root: Path, session: ListedSession, signal: AbortSignal
 ) -> list[dict[str, Any]] | None:
+    from sessionquery.eventstream import EventStream
+
     out: list[dict[str, Any]] = []
     try:
         with EventStream(root, session.found, signal=signal) as stream:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
-import zstandard
-
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _BLOCK_MAX: Final = 128 * 1024
 _CHUNK: Final = 1 << 20
@@ -105,6 +103,10 @@ class FrameReader:
         self._position = 0
         self._offset = 0
         self.torn = False
+        # Plain stores need not pay for loading it.
+        import zstandard
+
+        self._error = zstandard.ZstdError
         self._decompressor = zstandard.ZstdDecompressor()
 
     def header_line(self) -> bytes | None:
@@ -184,7 +186,7 @@ class FrameReader:
         decoder = self._decompressor.decompressobj(read_across_frames=True)
         try:
             text = decoder.decompress(frames)
-        except zstandard.ZstdError:
+        except self._error:
             text = b""
         end = 0
         for frame in run:
@@ -223,7 +225,7 @@ class FrameReader:
             with self._decompressor.stream_reader(view, read_across_frames=False) as reader:
                 while piece := reader.read(_CHUNK):
                     yield piece
-        except zstandard.ZstdError as error:
+        except self._error as error:
             raise FrameError(f"frame at byte {start} failed validation: {error}") from error
 
     def _torn_tail(self) -> Iterator[bytes]:
@@ -238,7 +240,7 @@ class FrameReader:
         for start in range(0, len(tail), _TORN_CHUNK):
             try:
                 piece = decoder.decompress(tail[start : start + _TORN_CHUNK])
-            except zstandard.ZstdError:
+            except self._error:
                 return
             cut = piece.rfind(b"\n") + 1
             if cut:

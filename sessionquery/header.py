@@ -12,6 +12,7 @@ from sessionquery.model import SessionHeader
 from sessionquery.paths import CURRENT_GENERATION
 
 ProblemKind = Literal["absent", "corrupt", "newer", "fatal"]
+FormatStatus = Literal["current", "migration-required"]
 
 _RETIRED_KEYS: Final = ("sandboxMode", "approvalPolicy")
 _REQUIRED: Final = {"type", "version", "id", "createdAt", "isSeeded", "delegationDepth"}
@@ -33,6 +34,11 @@ class HeaderProblem:
 
     kind: ProblemKind
     reason: str
+
+
+def format_status_of(generation: int) -> FormatStatus:
+    """Tell whether logs of a generation are migrated when they are read."""
+    return "current" if generation >= CURRENT_GENERATION else "migration-required"
 
 
 def parse_header(line: bytes | None, generation: int) -> SessionHeader | HeaderProblem:

@@ -6,12 +6,14 @@ import itertools
 import threading
 import time as clock
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from sessionquery.bodyrules import BodyError, BodyRules
 from sessionquery.errors import INVALID_SURFACE, SOURCE_CONFLICT, SessionQueryError
-from sessionquery.logfile import SURFACE_NAMES, LoadedLog
+from sessionquery.messagerules import BodyError
 from sessionquery.model import Event, SessionHeader
+
+if TYPE_CHECKING:
+    from sessionquery.logfile import LoadedLog
 
 _identities: Final = itertools.count(1)
 
@@ -30,6 +32,9 @@ class LiveSession:
     """
 
     def __init__(self, header: SessionHeader, events: Iterable[Event] = ()) -> None:
+        # Most processes have no live session and need none of the rules.
+        from sessionquery.bodyrules import BodyRules
+
         self.header = header
         self.identity = next(_identities)
         self._lock = threading.Lock()
@@ -84,6 +89,8 @@ class LiveSession:
 
     def snapshot(self) -> LoadedLog:
         """Return the session as it is now; a live turn is open, so nothing is closed."""
+        from sessionquery.logfile import SURFACE_NAMES, LoadedLog
+
         with self._lock:
             rules, count = self._rules, len(self._events)
             return LoadedLog(

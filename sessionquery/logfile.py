@@ -6,16 +6,17 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from sessionquery.abort import AbortSignal
 from sessionquery.discovery import FoundLog
 from sessionquery.documents import TEXT_PARTS, PayloadError, event_text
 from sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
-from sessionquery.eventstream import ChildrenOf, EventStream, no_children, read_header
+from sessionquery.eventstream import EventStream
+from sessionquery.family import ChildrenOf, no_children
+from sessionquery.header import FormatStatus, format_status_of
+from sessionquery.headerfile import read_header
 from sessionquery.index.tools import ToolNames
 from sessionquery.model import Event, SessionHeader, Surface
-from sessionquery.paths import CURRENT_GENERATION
 from sessionquery.surfacefold import CURRENT, SHADOWED
 
 __all__ = [
@@ -35,8 +36,6 @@ __all__ = [
 SURFACE_NAMES: tuple[Surface, Surface, Surface] = ("log-only", "current", "shadowed")
 """Names of the codes in `ScannedLog.surfaces`."""
 assert (CURRENT, SHADOWED) == (1, 2)
-
-FormatStatus = Literal["current", "migration-required"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +61,6 @@ class LoadedLog:
     replaced_by: dict[int, int]
     row_count: int
     format_status: FormatStatus
-
-
-def format_status_of(generation: int) -> FormatStatus:
-    return "current" if generation >= CURRENT_GENERATION else "migration-required"
 
 
 def load_log(

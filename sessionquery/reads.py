@@ -38,7 +38,6 @@ from sessionquery.model import (
     EventTrace,
     EventWindow,
     Observation,
-    SessionHeader,
     SessionLog,
     SessionRecord,
     SessionTrace,
@@ -156,20 +155,6 @@ class SessionReader:
         corpus, session = self._store.listed(session_id, signal=signal)
         with self._store.stream(session, corpus, signal=signal) as stream:
             yield OpenSession(stream.header, iter(stream), stream.rules, None)
-
-    def header(self, session_id: Any, *, signal: AbortSignal) -> SessionHeader:
-        """Read the authoritative header: of a live session, else from the log itself.
-
-        Only the directories of that id are looked at, and of the log only its first line or frame.
-
-        Raises:
-            SessionQueryError: As `observe_session`, as far as headers go.
-        """
-        signal.raise_if_aborted()
-        live = self._live.get(session_id)
-        if live is not None:
-            return live.header
-        return self._store.observed(session_id, signal=signal).header
 
     def list_events(self, session_id: Any, *, signal: AbortSignal) -> tuple[EventRecord, ...]:
         with self.open(session_id, signal=signal) as session:

@@ -36,12 +36,13 @@ from sessionquery.discovery import (
 from sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
 from sessionquery.family import children_of, subagents_by_parent
 from sessionquery.header import HeaderProblem
+from sessionquery.headerfile import read_header
 from sessionquery.locks import locked_logs
-from sessionquery.logfile import EventStream, read_header
 from sessionquery.model import UnreadableSession
 from sessionquery.paths import SESSIONS_FOLDER, session_directory
 
 if TYPE_CHECKING:
+    from sessionquery.eventstream import EventStream
     from sessionquery.generations.catalog import Child
 
 
@@ -169,6 +170,8 @@ class SessionStore:
                 None reads the corpus when it is needed.
             signal: Polled while reading.
         """
+
+        from sessionquery.eventstream import EventStream
 
         def children(session_id: str) -> Iterable[Child]:
             sessions = (corpus or self.corpus(signal=signal)).sessions.values()

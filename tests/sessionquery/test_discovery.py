@@ -201,5 +201,5 @@ def test_an_authoritative_header_opens_one_log(
     made = make_store()
     for name in ("a", "b", "c"):
         made.write(name, [user(0)], origin="subagent" if name == "b" else None)
-    assert made.reader().header("b", signal=SIGNAL).origin == "subagent"
+    assert SessionStore(made.home).observed("b", signal=SIGNAL).header.origin == "subagent"
     assert opened.since() == ["b"]

@@ -17,9 +17,17 @@ from made_stores import MadeStore, user
 from runtime.errors import DshMemoryError
 from sessionquery.abort import AbortSignal
 from sessionquery.engine import SessionQueryEngine
-from sessionquery.errors import ABORTED, SEARCH_DISABLED, SessionQueryError
+from sessionquery.errors import (
+    ABORTED,
+    CORRUPT_SESSION,
+    PERSISTENCE_FAILED,
+    SEARCH_DISABLED,
+    SESSION_NOT_FOUND,
+    SessionQueryError,
+)
+from sessionquery.live import LiveSessions
 from sessionquery.locks import locks_visible, write_locked_inodes
-from sessionquery.model import EngineOptions
+from sessionquery.model import EngineOptions, SessionHeader
 from sessionquery.operations import run_operation
 
 pytestmark = pytest.mark.anyio
@@ -108,6 +116,33 @@ async def test_many_calls_run_at_once(make_store: Callable[[], MadeStore]) -> No
             for n in range(20):
                 group.start_soon(read, n)
     assert seen == {n: f"text {n % 5}" for n in range(20)}
+
+
+async def test_the_authoritative_header_is_a_live_sessions_or_the_logs(
+    make_store: Callable[[], MadeStore],
+) -> None:
+    store = make_store()
+    store.write("s", [user(0)], origin="subagent", delegationDepth=1)
+    store.write_bytes(store.path("empty"), b"")
+    store.write_bytes(store.path("bad", encoding="zstd"), b"no frame")
+    live = LiveSessions()
+    live.create(SessionHeader("live", 5, is_seeded=False, delegation_depth=None))
+    engine = SessionQueryEngine(EngineOptions(home=str(store.home)), live=live)
+    assert (await engine.read_header("s")).is_main is False
+    assert (await engine.read_header("live")).is_main is True
+    codes = {}
+    for session_id in ("nobody", "empty", "bad", "", None, 5):
+        with pytest.raises(SessionQueryError) as caught:
+            await engine.read_header(session_id)
+        codes[session_id] = caught.value.code
+    assert codes == {
+        "nobody": SESSION_NOT_FOUND,
+        "empty": SESSION_NOT_FOUND,
+        "bad": CORRUPT_SESSION,
+        "": PERSISTENCE_FAILED,
+        None: PERSISTENCE_FAILED,
+        5: SESSION_NOT_FOUND,
+    }
 
 
 async def test_search_switched_off_is_told_before_anything_else(
@@ -201,6 +236,9 @@ async def test_the_package_offers_its_public_names_lazily() -> None:
     code = (
         "import sys, sessionquery\n"
         "assert 'anyio' not in sys.modules\n"
+        "import sessionquery.engine\n"
+        "heavy = {'zstandard', 'sessionquery.bodyrules', 'sessionquery.reads'}\n"
+        "assert not heavy & set(sys.modules)\n"
         "assert all(getattr(sessionquery, name) for name in sessionquery.__all__)\n"
         "assert 'sessionquery.generations.migration' not in sys.modules\n"
         "assert not hasattr(sessionquery, 'nothing')\n"

@@ -145,7 +145,6 @@ def test_a_live_session_answers_beside_a_broken_store(make_store: Callable[[], M
     assert result.value == snapshot
     assert missing.error is not None
     assert missing.error.code == PERSISTENCE_FAILED
-    assert reader.header("live", signal=SIGNAL).cwd == "/w"
     assert reader.observe_session("live", signal=SIGNAL).source == "live"
     with pytest.raises(SessionQueryError) as caught:
         reader.list_sessions(signal=SIGNAL)
