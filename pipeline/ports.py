@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.endpoint import Endpoint
 from sessionquery.abort import AbortSignal
-from sessionquery.model import (
-    EventDocument,
-    EventPage,
-    EventRecord,
-    EventTrace,
-    EventWindow,
-    SessionHeader,
-    SessionLog,
-    SessionPage,
-    SessionRecord,
-    SessionTrace,
-    TitleResult,
-)
+
+if TYPE_CHECKING:
+    from sessionquery.model import (
+        EventDocument,
+        EventPage,
+        EventRecord,
+        EventTrace,
+        EventWindow,
+        SessionHeader,
+        SessionLog,
+        SessionPage,
+        SessionRecord,
+        SessionTrace,
+        TitleResult,
+    )
 
 
 class MemoryEngine(Protocol):

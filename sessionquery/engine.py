@@ -20,29 +20,26 @@ import anyio.to_thread
 from sessionquery.abort import AbortSignal
 from sessionquery.errors import SEARCH_DISABLED, SessionQueryError
 from sessionquery.live import LiveSessions
-from sessionquery.model import (
-    EngineOptions,
-    EventDocument,
-    EventPage,
-    EventRecord,
-    EventTrace,
-    EventWindow,
-    Observation,
-    SessionHeader,
-    SessionLog,
-    SessionPage,
-    SessionRecord,
-    SessionTitle,
-    SessionTrace,
-    SurfaceView,
-    TitleResult,
-    TitleSnapshot,
-    UnreadableSession,
-)
+from sessionquery.model import EngineOptions, EventPage, SessionHeader, SessionPage
 from sessionquery.store import SessionStore
 
 if TYPE_CHECKING:
     from sessionquery.index.search import SearchIndex
+    from sessionquery.model import (
+        EventDocument,
+        EventRecord,
+        EventTrace,
+        EventWindow,
+        Observation,
+        SessionLog,
+        SessionRecord,
+        SessionTitle,
+        SessionTrace,
+        SurfaceView,
+        TitleResult,
+        TitleSnapshot,
+        UnreadableSession,
+    )
     from sessionquery.reads import SessionReader
     from sessionquery.summaries import SessionSummary
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sessionquery.errors import INVALID_FILTER, SessionQueryError
-from sessionquery.folding import literal_matcher
 from sessionquery.jstext import is_finite_number, replace_surrogates, trim
-from sessionquery.model import EventDocument, SessionRecord
+
+if TYPE_CHECKING:
+    from sessionquery.model import EventDocument, SessionRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ def session_predicate(filters: Sequence[SessionFilter]) -> Callable[[SessionReco
 
 def event_predicate(filters: Sequence[EventFilter]) -> Callable[[EventDocument], bool]:
     """Return a function that tells whether a document satisfies every clause."""
+    from sessionquery.folding import literal_matcher
+
     matchers = {
         clause: literal_matcher(clause.text) for clause in filters if isinstance(clause, TextFilter)
     }
