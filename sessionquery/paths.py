@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, Literal
 
 Encoding = Literal["plain", "zstd"]
@@ -28,6 +29,7 @@ def escape_name(text: str) -> str:
     return _ESCAPED.sub(_escape_character, text)
 
 
+@lru_cache(maxsize=1024)
 def project_directory(cwd: str | None) -> str:
     """Return the directory name of a working directory; the mapping loses information."""
     if cwd is None:

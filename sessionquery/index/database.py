@@ -19,8 +19,8 @@ import os
 import secrets
 import sqlite3
 import time
+import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -81,19 +81,21 @@ def translate(error: sqlite3.Error) -> Exception:
     return error
 
 
-@dataclass(slots=True)
 class IndexDatabase:
     """An open index.
 
-    Attributes:
+    Args:
         connection: In autocommit mode, usable from any one thread at a time.
         path: The file, None in memory.
         inode: The main file's at opening; another one there means that it was replaced.
     """
 
-    connection: sqlite3.Connection
-    path: Path | None
-    inode: int = 0
+    def __init__(self, connection: sqlite3.Connection, path: Path | None, inode: int = 0) -> None:
+        self.connection = connection
+        self.path = path
+        self.inode = inode
+        # Also if nobody closes it: then SQLite would copy the log at the end, without a note.
+        self._finish = weakref.finalize(self, _close, connection, path, inode)
 
     @property
     def in_memory(self) -> bool:
@@ -142,8 +144,8 @@ class IndexDatabase:
                 yield finish
             finally:
                 self._roll_back()
-                if clean or _size_of(self._log) > LOG_BYTES:
-                    self._copy_log()
+                if clean or _size_of(_log_path(self.path)) > LOG_BYTES:
+                    _copy_log(self.connection, self.path, self.inode)
 
     @contextlib.contextmanager
     def writing_if_free(self) -> Iterator[bool]:
@@ -159,34 +161,35 @@ class IndexDatabase:
 
     def close(self) -> None:
         """Close the connection, leaving no log that SQLite would copy without a note."""
-        if self.path is not None:
-            with contextlib.suppress(OSError, sqlite3.Error, UnusableIndexError):
-                if _size_of(self._log) and _inode_of(self.path) == self.inode:
-                    with _try_writer_lock(self.path) as free:
-                        if free:
-                            self._copy_log()
-        self.connection.close()
+        self._finish()
 
     def abandon(self) -> None:
         """Close the connection to a file that is not used any more."""
+        self._finish.detach()
         with contextlib.suppress(sqlite3.Error):
             self.connection.close()
-
-    @property
-    def _log(self) -> Path:
-        return Path(f"{self.path}-wal")
 
     def _roll_back(self) -> None:
         if self.connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):
                 self.connection.execute("ROLLBACK")
 
-    def _copy_log(self) -> None:
-        assert self.path is not None
-        with contextlib.suppress(sqlite3.Error):
-            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if _inode_of(self.path) == self.inode:
-            _write_note(self.path)
+
+def _close(connection: sqlite3.Connection, path: Path | None, inode: int) -> None:
+    if path is not None:
+        with contextlib.suppress(OSError, sqlite3.Error, UnusableIndexError):
+            if _size_of(_log_path(path)) and _inode_of(path) == inode:
+                with _try_writer_lock(path) as free:
+                    if free:
+                        _copy_log(connection, path, inode)
+    connection.close()
+
+
+def _copy_log(connection: sqlite3.Connection, path: Path, inode: int) -> None:
+    with contextlib.suppress(sqlite3.Error):
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if _inode_of(path) == inode:
+        _write_note(path)
 
 
 def _nothing(*, purged: bool) -> None:
@@ -345,6 +348,10 @@ def _size_of(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def _log_path(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
 
 
 def _lock_path(path: Path) -> Path:

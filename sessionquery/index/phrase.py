@@ -173,9 +173,9 @@ class Tokenizer:
         try:
             self._connection.executemany("INSERT INTO scratch(rowid, text) VALUES(?, ?)", texts)
             return run(
-                "SELECT rowid, instr(highlight(scratch, 0, ?1, ''), ?1) - 1"
-                " FROM scratch WHERE scratch MATCH ?2",
-                (MARK, expression),
+                "SELECT rowid, instr(highlight(scratch, 0, :mark, ''), :mark) - 1"
+                " FROM scratch WHERE scratch MATCH :phrase",
+                {"mark": MARK, "phrase": expression},
             ).fetchall()
         finally:
             run("ROLLBACK")

@@ -254,10 +254,10 @@ class IndexWriter:
 
     def _insert_huge_text(self, number: int, text: str) -> None:
         """Insert a text with as few copies of it at a time as possible."""
-        statement = "INSERT INTO texts(id, text) SELECT ?1, ?2 WHERE ?1 >= 0"
-        self._run(statement, (number, text))
+        statement = "INSERT INTO texts(id, text) SELECT :id, :text WHERE :id >= 0"
+        self._run(statement, {"id": number, "text": text})
         # A cached statement keeps what was bound last: let that be nothing.
-        self._run(statement, (-1, ""))
+        self._run(statement, {"id": -1, "text": ""})
         self._run("INSERT INTO fts(rowid, text) SELECT id, text FROM texts WHERE id = ?", (number,))
 
     def _delete_documents(self, ids: Sequence[int], *, purge: bool) -> None:

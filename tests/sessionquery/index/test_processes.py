@@ -278,6 +278,17 @@ def test_an_unreachable_cache_directory_as_another_user(home: Home, tmp_path: Pa
     only_diagnostic(diagnostics, blocked / "index.sqlite3")
 
 
+def test_an_index_that_nobody_closed_is_still_good(home: Home, index_path: Path) -> None:
+    home.session("s", "newt")
+    careless = SEARCH.replace("index.close()", "")
+    command = [sys.executable, "-c", careless, str(home.path), str(index_path)]
+    inodes = set()
+    for _ in range(3):
+        subprocess.run(command, check=True, capture_output=True)
+        inodes.add(index_path.stat().st_ino)
+    assert len(inodes) == 1
+
+
 def test_a_signal_that_ends_the_process_leaves_a_usable_index(
     big_home: Home, index_path: Path, searcher: MakeSearcher
 ) -> None:
