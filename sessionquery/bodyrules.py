@@ -20,6 +20,7 @@ from sessionquery.jstext import is_count
 from sessionquery.messagerules import (
     TITLE_SOURCE,
     BodyError,
+    MessageIdentityError,
     check_catalog,
     check_message,
     check_message_list,
@@ -44,6 +45,7 @@ class BodyRules:
     Args:
         session_id: Of the header.
         is_seeded: Of the header; a seeded log must have an ``inherited`` marker, another none.
+        is_migrated: The events come from a log of an older format.
 
     Attributes:
         open_turn: Number of the open turn, 0 between turns.
@@ -53,7 +55,7 @@ class BodyRules:
         inherited_event_count: Number of the last ``inherited`` marker, 0 without one.
     """
 
-    def __init__(self, *, session_id: str, is_seeded: bool) -> None:
+    def __init__(self, *, session_id: str, is_seeded: bool, is_migrated: bool = False) -> None:
         self.open_turn = 0
         self.open_step = 0
         self._fold = SurfaceFold()
@@ -62,6 +64,7 @@ class BodyRules:
         self.inherited_event_count = 0
         self._session_id = session_id
         self._is_seeded = is_seeded
+        self._is_migrated = is_migrated
         self._marked = False
         self._last_turn = 0
         self._last_step = 0
@@ -72,6 +75,7 @@ class BodyRules:
         self._request_headers: set[int] = set()
         self._catalog: set[str] = set()
         self._own_part_fault: tuple[int, str] | None = None
+        self._unidentified: MessageIdentityError | None = None
         self._compaction = CompactionRules()
         self._retries = RetryRules()
         self._dispatches = DispatchRules()
@@ -141,6 +145,7 @@ class BodyRules:
         Raises:
             BodyError: The seed marker does not agree with the header, or the session's own part
                 (what is not inherited) has a fault that would be fine in the inherited one.
+            MessageIdentityError: Nothing else is wrong, but a message is not what its event says.
         """
         if self._is_seeded and not self._marked:
             raise BodyError("the header says seeded, but there is no inherited end-seed marker")
@@ -148,6 +153,8 @@ class BodyRules:
             seq, what = self._own_part_fault
             if not self._marked or seq > self.inherited_event_count:
                 raise BodyError(what)
+        if self._unidentified is not None:
+            raise self._unidentified
 
     def unanswered_calls(self) -> Iterator[ToolCallState]:
         """Yield the open step's tool calls without a result, in order of appearance."""
@@ -205,13 +212,23 @@ class BodyRules:
 
     # surface
 
+    def _check_message(self, event: Event, message: Any) -> None:
+        try:
+            check_message(event["type"], message)
+        except MessageIdentityError as error:
+            if not self._is_migrated:
+                raise
+            # In a migrated log whatever else is wrong counts before this.
+            if self._unidentified is None:
+                self._unidentified = MessageIdentityError(f"{_place(event)} {error}")
+
     def _no_surface_keys(self, event: Event) -> None:
         if "surfaceOp" in event or "sourceEventSeqs" in event:
             raise BodyError(f"{_place(event)} is log-only but has surface keys")
 
     def _system_message(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
-        check_message("system/message", data["message"])
+        self._check_message(event, data["message"])
         if self._fold.head is None:
             require(
                 not self.surface and event["surfaceOp"] == "append",
@@ -223,7 +240,7 @@ class BodyRules:
     def _developer_message(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
         message = data["message"]
-        check_message("developer/message", message)
+        self._check_message(event, message)
         adds = any(
             isinstance(block, dict) and block.get("type") == "tool-addition"
             for block in message["content"]
@@ -234,7 +251,7 @@ class BodyRules:
         self._fold.add(event)
 
     def _user_message(self, event: Event, data: Any) -> None:
-        check_message("user/message", data)
+        self._check_message(event, data)
         source = data["source"]
         if source["kind"] == "user":
             self._people.add(event["seq"])
@@ -245,7 +262,7 @@ class BodyRules:
     def _assistant_message(self, event: Event, data: Any) -> None:
         self._in_step(event, data)
         message = data["message"]
-        check_message("assistant/message", message)
+        self._check_message(event, message)
         require("sourceEventSeqs" not in event, "cites sources")
         self._calls.announce(message["content"])
         self._fold.add(event)
@@ -257,7 +274,7 @@ class BodyRules:
         self._calls.record(event)
 
     def _tool_result(self, event: Event, data: Any) -> None:
-        check_message("tool/result", data["message"])
+        self._check_message(event, data["message"])
         if event["surfaceOp"] == "append":
             self._in_step(event, data)
             self._calls.answer(event)

@@ -82,7 +82,11 @@ class EventStream:
             code = PERSISTENCE_FAILED if header.kind in ("newer", "fatal") else CORRUPT_SESSION
             raise SessionQueryError(f"The session log {self._path}: {header.reason}.", code=code)
         self.header = header
-        self.rules = BodyRules(session_id=header.id, is_seeded=header.is_seeded)
+        self.rules = BodyRules(
+            session_id=header.id,
+            is_seeded=header.is_seeded,
+            is_migrated=self._generation < CURRENT_GENERATION,
+        )
         self._header_line = line or b""
 
     def __enter__(self) -> EventStream:

@@ -35,30 +35,33 @@ class Numbering:
         self._reserve(self._shift(), first + count)
 
     def place(self, row: Row) -> Row:
-        """Give the source event `row` its new number and translate what it cites."""
+        """Give the source event `row` its new number and translate what it cites.
+
+        Raises:
+            MigrationRefusedError: It cites what is no earlier event or has no counterpart.
+        """
         new = self._next
+        moved = row if self._new is None and not _cites(row) else self._translated(row, new)
         self._next = new + 1
-        if self._new is None:
-            return row
-        old = row["seq"]
-        if old == len(self._new):
-            self._new.append(new)
-        else:
-            self._reserve(self._new, old + 1)
-            self._new[old] = new
-        return self._translated(row, new)
+        if self._new is not None:
+            # A row that was held back stands before numbers that are already known.
+            self._reserve(self._new, row["seq"] + 1)
+            self._new[row["seq"]] = new
+        return moved
 
     def translate(self, old: Any) -> int:
-        """Return the new number of the source event `old`.
+        """Return the new number of the earlier source event `old`.
 
         Raises:
             MigrationRefusedError: It is no number of an earlier event, or has no counterpart.
         """
-        numbers = self._shift()
-        new = numbers[int(old)] if is_count(old) and old < len(numbers) else GONE
-        if new == GONE:
-            raise MigrationRefusedError(f"an event cites {old!r}, which has no counterpart")
-        return new
+        if is_count(old):
+            number = int(old)
+            if self._new is None and number < self._next:
+                return number
+            if self._new is not None and number < len(self._new) and self._new[number] != GONE:
+                return self._new[number]
+        raise MigrationRefusedError(f"an event cites {old!r}, which has no counterpart")
 
     def _shift(self) -> list[int]:
         if self._new is None:
@@ -66,7 +69,11 @@ class Numbering:
         return self._new
 
     def _reserve(self, numbers: list[int], length: int) -> None:
-        numbers.extend([GONE] * (length - len(numbers)))
+        missing = length - len(numbers)
+        if missing == 1:
+            numbers.append(GONE)
+        elif missing > 1:
+            numbers.extend([GONE] * missing)
 
     def _translated(self, row: Row, new: int) -> Row:
         moved = {**row, "seq": new}
@@ -123,3 +130,9 @@ _REFERENCES: dict[str, Callable[[Numbering, dict[str, Any]], dict[str, Any]]] = 
     "session/title-llm-request": Numbering._title,
 }
 """Event types whose data cites other events."""
+
+
+def _cites(row: Row) -> bool:
+    return (
+        "sourceEventSeqs" in row or type(row.get("surfaceOp")) is dict or row["type"] in _REFERENCES
+    )

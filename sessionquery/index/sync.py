@@ -94,7 +94,7 @@ def plan_sync(
         present = {(found.project, found.directory) for found in discovery.logs}
         removed = tuple(sorted(number for place, number in places.items() if place not in present))
     if older:
-        changed.extend(_changed_families(discovery, catalog, changed))
+        changed.extend(_changed_families(root, discovery, catalog, changed))
     settled = not (changed or confirmed or removed)
     return SyncPlan(tuple(changed), tuple(confirmed), removed, settled)
 
@@ -114,12 +114,16 @@ def _confirm(root: Path, known: IndexedLog) -> IndexedLog | None:
 
 
 def _changed_families(
-    discovery: Discovery, catalog: Catalog, changed: Iterable[FoundLog]
-) -> Iterator[FoundLog]:
-    """Yield the older logs whose events depend on other logs that changed."""
+    root: Path, discovery: Discovery, catalog: Catalog, changed: list[FoundLog]
+) -> list[FoundLog]:
+    """Return the older logs whose events depend on other logs that changed."""
     known: dict[Place, HeaderOutcome] = {
         place: catalog.logs[number].header for place, number in catalog.places.items()
     }
+    for found in changed:
+        with suppress(SessionQueryError):
+            known[found.project, found.directory] = read_header(root, found)
+    out: list[FoundLog] = []
     sessions = _listed(discovery.logs, known)
     subagents = subagents_by_parent(sessions)
     already = {(found.project, found.directory) for found in changed}
@@ -129,7 +133,8 @@ def _changed_families(
             continue
         family = hash_revisions(family_revisions(session, subagents))
         if catalog.logs[catalog.places[place]].family != family:
-            yield session.found
+            out.append(session.found)
+    return out
 
 
 def _listed(

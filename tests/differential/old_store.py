@@ -22,7 +22,7 @@ import zstandard
 DATA = Path(__file__).resolve().parent.parent / "data"
 ARCHIVES = ("old-homes.tar.gz", "old-edges.tar.gz")
 SESSIONS = 24
-READS = ("listEvents", "readSurface", "readSession")
+READS = ("listEvents", "readSurface", "readTitle")
 
 Row = dict[str, Any]
 Log = tuple[Row, list[Row]]

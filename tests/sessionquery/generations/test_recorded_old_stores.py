@@ -58,9 +58,7 @@ async def test_every_recorded_answer_of_an_old_store_agrees(old_stores: Path, na
     cursors: dict[str, str | None] = {}
     options = EngineOptions(home=str(old_stores / name), index_path=":memory:")
     async with SessionQueryEngine(options) as engine:
-        recorded = cases(
-            old_stores / f"{name}.cases.jsonl", skip=set(), operations=set(OPERATIONS)
-        )
+        recorded = cases(old_stores / f"{name}.cases.jsonl", skip=set(), operations=set(OPERATIONS))
         for case in recorded:
             if (name, case["op"]) in EXPLAINED:
                 continue
