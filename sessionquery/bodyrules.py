@@ -405,10 +405,14 @@ class BodyRules:
             check_message_list(data["inserted"])
 
     def _catalog_entry(self, event: Event, data: Any) -> None:
-        child = check_catalog(data)
-        if child in self._catalog:
-            self._own_part_fault = event["seq"], f"event {event['seq']} lists a child again"
-        self._catalog.add(child)
+        try:
+            child = check_catalog(data)
+            require(child not in self._catalog, "lists a child again")
+        except BodyError as error:
+            # Entries that were inherited are nobody's subagents here.
+            self._own_part_fault = event["seq"], f"{_place(event)} {error}"
+        else:
+            self._catalog.add(child)
 
 
 def _place(event: Event) -> str:

@@ -193,8 +193,9 @@ def check_request_header(data: Any) -> Any:
     return header["config"].get("provider")
 
 
-def check_catalog(data: dict[str, Any]) -> str:
+def check_catalog(data: Any) -> str:
     """Check an entry of the list of subagents; return the child's id."""
+    require(isinstance(data, dict), "is no catalog entry")
     version, child, label = data.get("version"), data.get("childId"), data.get("label")
     known = version.__class__ is not bool and version in (0, 1)
     require(known and isinstance(child, str), "is no supported catalog entry")
@@ -204,4 +205,4 @@ def check_catalog(data: dict[str, Any]) -> str:
         require(mode in ("one-shot", "continuable"), f"has the mode {mode!r}")
         require("label" not in data or isinstance(label, str), "has a label that is no text")
         require(mode != "continuable" or isinstance(label, str), "has no label")
-    return child  # type: ignore[return-value]
+    return child  # type: ignore[no-any-return]

@@ -53,9 +53,8 @@ def complete(
         kind = row["type"]
         if kind == "subagent/catalog":
             data = row["data"]
-            if type(data) is not dict or not text(data.get("childId")):
-                raise MigrationRefusedError(f"subagent/catalog at {row['seq']} names no child")
-            listed[data["childId"]] = data
+            if type(data) is dict and text(data.get("childId")):
+                listed[data["childId"]] = data
         elif kind == "session/end-seed" and "inherited" in row["data"]:
             listed.clear()
         seq, time = row["seq"] + 1, row["time"]

@@ -93,10 +93,10 @@ def _attempt(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _message(message: Any) -> dict[str, Any]:
-    if type(message) is not dict or type(message.get("source")) is not dict:
-        raise MigrationRefusedError("a message is malformed")
-    content, source = message.get("content"), message["source"]
-    if source.get("kind") == "plugin":
+    if type(message) is not dict:
+        raise MigrationRefusedError("an event has no message")
+    content, source = message.get("content"), message.get("source")
+    if type(source) is dict and source.get("kind") == "plugin":
         message = {**message, "source": _plugin_source(source, message.get("role"))}
     blocks = _content(content)
     return message if blocks is content else {**message, "content": blocks}
