@@ -356,8 +356,8 @@ _COMMON: Final[dict[str, Check]] = {
         ),
         _is_error_flagged,
     ),
-    "turn/start": Shape(turn=positive),
-    "turn/end": Shape(turn=positive, reason=_end_reason),
+    "turn/start": Shape(turn=count),
+    "turn/end": Shape(turn=count, reason=_end_reason),
     "user/message": user_message,
     "web/deepseek-search-llm-request": Shape(endpoint=name, apiVersion=name, body=_SEARCH_BODY),
 }

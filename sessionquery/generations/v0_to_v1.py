@@ -15,7 +15,7 @@ from sessionquery.generations.admission import check_envelope, check_event
 from sessionquery.generations.context import LogContext
 from sessionquery.generations.packed import CHUNK_TYPES
 from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.shapes import Shape, anything, count, name
+from sessionquery.generations.shapes import Shape, anything, count, name, positive
 from sessionquery.generations.values import Row
 from sessionquery.jstext import is_count
 
@@ -99,14 +99,14 @@ class _Upgrade:
         if not _TRIGGERED_TURN(data):
             return row
         trigger = data["trigger"]
-        if type(trigger) is not dict or not name(trigger.get("kind")):
+        if not positive(data["turn"]) or type(trigger) is not dict or not name(trigger.get("kind")):
             raise MigrationRefusedError(f"turn/start at {row['seq']} has a malformed trigger")
         return {**row, "data": {"turn": data["turn"]}}
 
     def _turn_end(self, row: Row, data: dict[str, Any]) -> Row:
         reason = data.get("reason")
-        if type(reason) is not dict:
-            return row
+        if not positive(data.get("turn")) or type(reason) is not dict:
+            raise MigrationRefusedError(f"turn/end at {row['seq']} is malformed")
         return {**row, "data": {**data, "reason": _end_reason(reason, row["seq"])}}
 
     def _request_header(self, row: Row, data: dict[str, Any]) -> Row:
