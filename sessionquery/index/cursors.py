@@ -134,9 +134,11 @@ def session_digest(
 def corpus_digest(sessions: Iterable[tuple[str, bytes]]) -> bytes:
     """Return the digest of ``(session id, session digest)`` pairs, in any order."""
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    parts: list[bytes] = []
     for session_id, content in sorted(sessions):
-        digest.update(json.dumps(session_id).encode("ascii"))
-        digest.update(content)
+        name = session_id.encode("utf-8", "surrogatepass")
+        parts += (len(name).to_bytes(4, "little"), name, content)
+    digest.update(b"".join(parts))
     return digest.digest()
 
 

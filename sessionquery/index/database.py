@@ -14,11 +14,9 @@ Rules that keep several processes safe with one file:
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import secrets
 import sqlite3
-import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,19 +24,26 @@ from typing import Final, Protocol
 
 from sessionquery.abort import AbortSignal
 from sessionquery.errors import INDEX_FAILED, SessionQueryError
+from sessionquery.index.guards import (
+    UnusableIndexError,
+    folder_lock,
+    inode_of,
+    log_path,
+    read_note,
+    size_of,
+    stamp_of,
+    try_writer_lock,
+    write_note,
+    writer_lock,
+)
 from sessionquery.index.location import IndexLocation, inspect_file, refuse
 from sessionquery.index.schema import PAGE_SIZE, create_tables
-
-Stamp = tuple[int, int, int, int]
-"""Inode, size, mtime and ctime (ns) of the main database file."""
 
 BUSY_MS: Final = 200
 
 LOG_BYTES: Final = 16 << 20
 """A write-ahead log larger than this is copied into the main file."""
 
-_POLL_SECONDS: Final = 0.02
-_WAIT_FOR_FOLDER_SECONDS: Final = 10.0
 
 _UNUSABLE: Final = frozenset(
     (
@@ -59,10 +64,6 @@ class Finish(Protocol):
     """Tells `IndexDatabase.writing` whether text was deleted."""
 
     def __call__(self, *, purged: bool) -> None: ...
-
-
-class UnusableIndexError(Exception):
-    """The index file cannot be read or written here; an index in memory can serve instead."""
 
 
 class BrokenIndexError(Exception):
@@ -109,14 +110,14 @@ class IndexDatabase:
         """
         if self.path is None:
             return
-        stamp = _stamp_of(self.path)
+        stamp = stamp_of(self.path)
         if stamp is None or stamp[0] != self.inode:
             raise BrokenIndexError("the index file was replaced")
-        if stamp == _read_note(self.path):
+        if stamp == read_note(self.path):
             return
         # A writer may be between copying its log and noting the times: wait for it.
-        with _writer_lock(self.path, None):
-            if _stamp_of(self.path) != _read_note(self.path):
+        with writer_lock(self.path, None):
+            if stamp_of(self.path) != read_note(self.path):
                 raise BrokenIndexError("the index file was changed by something else")
 
     @contextlib.contextmanager
@@ -139,12 +140,12 @@ class IndexDatabase:
             nonlocal clean
             clean = purged
 
-        with _writer_lock(self.path, signal):
+        with writer_lock(self.path, signal):
             try:
                 yield finish
             finally:
                 self._roll_back()
-                if clean or _size_of(_log_path(self.path)) > LOG_BYTES:
+                if clean or size_of(log_path(self.path)) > LOG_BYTES:
                     _copy_log(self.connection, self.path, self.inode)
 
     @contextlib.contextmanager
@@ -153,7 +154,7 @@ class IndexDatabase:
         if self.path is None:
             yield True
             return
-        with _try_writer_lock(self.path) as free:
+        with try_writer_lock(self.path) as free:
             try:
                 yield free
             finally:
@@ -178,8 +179,8 @@ class IndexDatabase:
 def _close(connection: sqlite3.Connection, path: Path | None, inode: int) -> None:
     if path is not None:
         with contextlib.suppress(OSError, sqlite3.Error, UnusableIndexError):
-            if _size_of(_log_path(path)) and _inode_of(path) == inode:
-                with _try_writer_lock(path) as free:
+            if size_of(log_path(path)) and inode_of(path) == inode:
+                with try_writer_lock(path) as free:
                     if free:
                         _copy_log(connection, path, inode)
     connection.close()
@@ -188,8 +189,8 @@ def _close(connection: sqlite3.Connection, path: Path | None, inode: int) -> Non
 def _copy_log(connection: sqlite3.Connection, path: Path, inode: int) -> None:
     with contextlib.suppress(sqlite3.Error):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    if _inode_of(path) == inode:
-        _write_note(path)
+    if inode_of(path) == inode:
+        write_note(path)
 
 
 def _nothing(*, purged: bool) -> None:
@@ -209,10 +210,10 @@ def open_database(location: IndexLocation) -> IndexDatabase:
     path = location.path
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _folder_lock(path.parent, exclusive=False):
+        with folder_lock(path.parent, exclusive=False):
             if inspect_file(location) == "ours":
                 return _connect(path)
-        with _folder_lock(path.parent, exclusive=True):
+        with folder_lock(path.parent, exclusive=True):
             owner = inspect_file(location)
             if owner == "foreign" or (owner == "garbage" and location.explicit):
                 raise refuse(location)
@@ -252,8 +253,8 @@ def replace_broken(location: IndexLocation, inode: int) -> None:
     path = location.path
     assert path is not None
     try:
-        with _folder_lock(path.parent, exclusive=True):
-            if _inode_of(path) in (inode, None):
+        with folder_lock(path.parent, exclusive=True):
+            if inode_of(path) in (inode, None):
                 _install_new(location)
     except OSError as error:
         raise UnusableIndexError(f"{error.strerror or error}") from error
@@ -280,11 +281,11 @@ def _install_new(location: IndexLocation) -> None:
             connection.execute("PRAGMA journal_mode = WAL")
         finally:
             connection.close()
-        with _writer_lock(path, None):
+        with writer_lock(path, None):
             for name in (f"{path}-wal", f"{path}-shm"):
                 Path(name).unlink(missing_ok=True)
             fresh.replace(path)
-            _write_note(path)
+            write_note(path)
     finally:
         fresh.unlink(missing_ok=True)
 
@@ -305,7 +306,7 @@ def _connect(path: Path) -> IndexDatabase:
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA cache_size = -32768")
         connection.execute("SELECT count(*) FROM meta").fetchone()
-        inode = _inode_of(path)
+        inode = inode_of(path)
     except BaseException:
         connection.close()
         raise
@@ -326,112 +327,3 @@ def _require_fts5(connection: sqlite3.Connection) -> None:
             code=INDEX_FAILED,
             hint="Use a Python whose sqlite3 module has FTS5.",
         ) from error
-
-
-def _inode_of(path: Path) -> int | None:
-    try:
-        return path.stat().st_ino
-    except FileNotFoundError:
-        return None
-
-
-def _stamp_of(path: Path) -> Stamp | None:
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _log_path(path: Path) -> Path:
-    return path.with_name(path.name + "-wal")
-
-
-def _lock_path(path: Path) -> Path:
-    return path.with_name(path.name + ".lock")
-
-
-def _read_note(path: Path) -> Stamp | None:
-    try:
-        parts = _lock_path(path).read_bytes().split()
-    except FileNotFoundError:
-        return None
-    if len(parts) != 4 or not all(part.isdigit() for part in parts):
-        return None
-    return int(parts[0]), int(parts[1]), int(parts[2]), int(parts[3])
-
-
-def _write_note(path: Path) -> None:
-    stamp = _stamp_of(path)
-    if stamp is None:
-        return
-    # Padded to one length, so that one write replaces the old note completely.
-    text = " ".join(map(str, stamp)).ljust(96).encode("ascii")
-    handle = _open_lock(path)
-    try:
-        os.pwrite(handle, text, 0)
-    finally:
-        os.close(handle)
-
-
-def _open_lock(path: Path) -> int:
-    try:
-        return os.open(_lock_path(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise UnusableIndexError(f"{_lock_path(path)}: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def _folder_lock(folder: Path, *, exclusive: bool) -> Iterator[None]:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        _lock_handle(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, None)
-        yield
-    finally:
-        os.close(handle)
-
-
-@contextlib.contextmanager
-def _writer_lock(path: Path, signal: AbortSignal | None) -> Iterator[None]:
-    handle = _open_lock(path)
-    try:
-        _lock_handle(handle, fcntl.LOCK_EX, signal)
-        yield
-    finally:
-        os.close(handle)
-
-
-@contextlib.contextmanager
-def _try_writer_lock(path: Path) -> Iterator[bool]:
-    handle = _open_lock(path)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(handle)
-
-
-def _lock_handle(handle: int, kind: int, signal: AbortSignal | None) -> None:
-    deadline = None if signal is not None else time.monotonic() + _WAIT_FOR_FOLDER_SECONDS
-    while True:
-        try:
-            fcntl.flock(handle, kind | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            pass
-        if signal is not None:
-            signal.raise_if_aborted()
-        elif deadline is not None and time.monotonic() > deadline:
-            raise UnusableIndexError("another process holds the index's lock")
-        time.sleep(_POLL_SECONDS)

@@ -35,12 +35,12 @@ from sessionquery.index.catalog import (
 from sessionquery.index.database import (
     BrokenIndexError,
     IndexDatabase,
-    UnusableIndexError,
     open_database,
     open_memory,
     replace_broken,
     translate,
 )
+from sessionquery.index.guards import UnusableIndexError
 from sessionquery.index.location import locate_index
 from sessionquery.index.sync import apply_plan, plan_sync
 from sessionquery.index.writer import IndexWriter, begin_writing
