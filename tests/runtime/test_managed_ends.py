@@ -219,7 +219,11 @@ def test_a_user_that_comes_while_the_service_ends_gets_a_new_one(
     fake_ollama: Any, start_user: StartUser
 ) -> None:
     fake_ollama.order(ignore_term=True)
+    place = find("127.0.0.1", fake_ollama.port)
+    assert place is not None
     start_user().kill()
+    while (facts := lease.status(place)) is not None and facts["leases"]:
+        time.sleep(0.02)  # until the guardian has noticed; the test's time limit bounds it
     second = start_user(then="wait")
     assert fake_ollama.starts() == 2
     assert sum(name == "service" for name in fake_ollama.processes().values()) == 1
