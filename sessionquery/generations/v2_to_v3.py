@@ -15,12 +15,14 @@ from typing import Any
 
 from sessionquery.generations.admission import check_event
 from sessionquery.generations.context import LogContext
+from sessionquery.generations.messages import stream
 from sessionquery.generations.problems import MigrationRefusedError
 from sessionquery.generations.renumber import Numbering
 from sessionquery.generations.shapes import Shape, count, one_of
 from sessionquery.generations.values import Row
 from sessionquery.rows import SURFACE_TYPES
 
+_STREAMED = frozenset({"assistant/message", "assistant/attempt"})
 _RENAMED = {
     "tool/code-dispatch": "tool/ptc-dispatch",
     "tool/code-dispatch-start": "tool/ptc-dispatch-start",
@@ -38,9 +40,12 @@ def migrate(rows: Iterable[Row], log: LogContext) -> Iterator[Row]:
     """
     step = _Step(log)
     for row in rows:
+        kind = row["type"]
         if log.generation == 2:
             check_event(row, 2)
-        kind = row["type"]
+        elif kind in _STREAMED and not stream(row["data"]["stream"]):
+            # The other payloads were held to the rules when the log entered, chunks were not.
+            raise MigrationRefusedError(f"{kind} at {row['seq']} streams an unknown block")
         if kind in SURFACE_TYPES:
             yield step.surface(row)
             continue

@@ -96,8 +96,12 @@ def _message(message: Any) -> dict[str, Any]:
     if type(message) is not dict:
         raise MigrationRefusedError("an event has no message")
     content, source = message.get("content"), message.get("source")
-    if type(source) is dict and source.get("kind") == "plugin":
-        message = {**message, "source": _plugin_source(source, message.get("role"))}
+    if type(source) is dict:
+        kind = source.get("kind")
+        if not name(kind):
+            raise MigrationRefusedError("a message source has no kind")
+        if kind == "plugin":
+            message = {**message, "source": _plugin_source(source, message.get("role"))}
     blocks = _content(content)
     return message if blocks is content else {**message, "content": blocks}
 
