@@ -9,6 +9,9 @@ Rules that keep several processes safe with one file:
   nothing by the way (``wal_autocheckpoint=0``). Times that differ from the note while nobody writes
   mean that something else changed the file. SQLite pages carry no checksums, so nothing in it
   can be trusted then and it is rebuilt.
+- A damaged log is as if what it lost had never been written, which is harmless. Only where a reader
+  kept the log from being emptied after copying does the main file need all of it: then the note
+  tells the log's times too.
 """
 
 from __future__ import annotations
@@ -26,12 +29,14 @@ from sessionquery.abort import AbortSignal
 from sessionquery.errors import INDEX_FAILED, SessionQueryError
 from sessionquery.index.guards import (
     UnusableIndexError,
+    carries_foreign_lock,
     folder_lock,
     inode_of,
+    left_as_noted,
+    lock_path,
     log_path,
-    read_note,
+    renew_note,
     size_of,
-    stamp_of,
     try_writer_lock,
     write_note,
     writer_lock,
@@ -43,7 +48,6 @@ BUSY_MS: Final = 200
 
 LOG_BYTES: Final = 16 << 20
 """A write-ahead log larger than this is copied into the main file."""
-
 
 _UNUSABLE: Final = frozenset(
     (
@@ -57,7 +61,16 @@ _UNUSABLE: Final = frozenset(
         sqlite3.SQLITE_PROTOCOL,
     )
 )
-_CORRUPT: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR))
+_CORRUPT: Final = frozenset(
+    (
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_ERROR,
+        # The tables contradict each other.
+        sqlite3.SQLITE_CONSTRAINT,
+        sqlite3.SQLITE_MISMATCH,
+    )
+)
 
 
 class Finish(Protocol):
@@ -74,7 +87,8 @@ def translate(error: sqlite3.Error) -> Exception:
     """Return what an error of SQLite means: unusable place, broken file, or the error itself."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
-        return error
+        # Python's own: a text column that is no text.
+        return BrokenIndexError(str(error)) if type(error) is sqlite3.OperationalError else error
     if code & 0xFF in _UNUSABLE:
         return UnusableIndexError(str(error))
     if code & 0xFF in _CORRUPT:
@@ -102,22 +116,23 @@ class IndexDatabase:
     def in_memory(self) -> bool:
         return self.path is None
 
-    def check_unchanged(self) -> None:
+    def check_unchanged(self, signal: AbortSignal) -> None:
         """Make sure that nothing but this program changed the file.
 
         Raises:
             BrokenIndexError: It was replaced (open it again) or changed (rebuild it).
+            UnusableIndexError: It cannot be looked at.
+            SessionQueryError: ``ABORTED`` while waiting for a writer.
         """
         if self.path is None:
             return
-        stamp = stamp_of(self.path)
-        if stamp is None or stamp[0] != self.inode:
+        if inode_of(self.path) != self.inode:
             raise BrokenIndexError("the index file was replaced")
-        if stamp == read_note(self.path):
+        if left_as_noted(self.path):
             return
         # A writer may be between copying its log and noting the times: wait for it.
-        with writer_lock(self.path, None):
-            if stamp_of(self.path) != read_note(self.path):
+        with writer_lock(self.path, signal):
+            if not left_as_noted(self.path):
                 raise BrokenIndexError("the index file was changed by something else")
 
     @contextlib.contextmanager
@@ -147,6 +162,8 @@ class IndexDatabase:
                 self._roll_back()
                 if clean or size_of(log_path(self.path)) > LOG_BYTES:
                     _copy_log(self.connection, self.path, self.inode)
+                else:
+                    renew_note(self.path)
 
     @contextlib.contextmanager
     def writing_if_free(self) -> Iterator[bool]:
@@ -159,6 +176,8 @@ class IndexDatabase:
                 yield free
             finally:
                 self._roll_back()
+                if free:
+                    renew_note(self.path)
 
     def close(self) -> None:
         """Close the connection, leaving no log that SQLite would copy without a note."""
@@ -216,10 +235,15 @@ def open_database(location: IndexLocation) -> IndexDatabase:
         with folder_lock(path.parent, exclusive=True):
             owner = inspect_file(location)
             if owner == "foreign" or (owner == "garbage" and location.explicit):
-                raise refuse(location)
+                raise refuse(path)
+            if owner == "absent" and location.explicit and carries_foreign_lock(path):
+                raise refuse(lock_path(path))
             if owner != "ours":
                 _install_new(location)
             return _connect(path)
+    except UnicodeDecodeError as error:
+        # In a message of SQLite's about a damaged schema.
+        raise BrokenIndexError("the index file is damaged") from error
     except OSError as error:
         raise UnusableIndexError(f"{error.strerror or error}") from error
     except sqlite3.Error as error:

@@ -214,7 +214,7 @@ class IndexKeeper:
     def _synchronize(self, signal: AbortSignal) -> IndexDatabase:
         signal.raise_if_aborted()
         database = self._opened()
-        database.check_unchanged()
+        database.check_unchanged(signal)
         catalog = self._current_catalog(database)
         discovery = discover(self._root, self._discovery, signal=signal)
         if self._settled == (catalog.change, discovery.logs) and not discovery.listed:

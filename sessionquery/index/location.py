@@ -94,7 +94,7 @@ def _inspect(connection: sqlite3.Connection, location: IndexLocation) -> Owner:
     try:
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
         return "broken" if _has_our_mark(location.path) else "garbage"
     ours = mark == APPLICATION_ID
     try:
@@ -107,11 +107,21 @@ def _inspect(connection: sqlite3.Connection, location: IndexLocation) -> Owner:
         if not ours:
             return "broken" if tables and tables <= OUR_TABLES else "foreign"
         if version == INDEX_VERSION and not tables <= OUR_TABLES:
-            return "foreign"
+            return "foreign" if location.explicit else "broken"
         stored = dict(connection.execute("SELECT key, value FROM meta").fetchall())
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        # The second for a message about a damaged schema, which need not be UTF-8.
         return "broken" if ours else "garbage"
-    if version != INDEX_VERSION or stored.get("version") != INDEX_VERSION:
+    if not location.explicit and (
+        version != INDEX_VERSION
+        or stored.get("version") != INDEX_VERSION
+        or stored.get("home") != location.home
+    ):
+        # The name of the default place tells home and version, so this is damage.
+        return "broken"
+    if (version == INDEX_VERSION) != (stored.get("version") == INDEX_VERSION):
+        return "broken"
+    if version != INDEX_VERSION:
         raise _mismatch(location, f"has the index version {version}, not {INDEX_VERSION}")
     if stored.get("home") != location.home:
         raise _mismatch(location, f"belongs to the home {stored.get('home')}, not {location.home}")
@@ -131,10 +141,10 @@ def _has_our_mark(path: Path | None) -> bool:
     return head.startswith(b"SQLite format 3\0") and mark == APPLICATION_ID
 
 
-def refuse(location: IndexLocation) -> SessionQueryError:
+def refuse(path: Path) -> SessionQueryError:
     """Return the error for a place that is taken by something that is not our index."""
     return SessionQueryError(
-        f"The file {location.path} is not a search index of this program; it was left alone.",
+        f"The file {path} is not a search index of this program; it was left alone.",
         code=INDEX_FAILED,
         hint="Configure another place (index.path), or move the file away.",
     )
