@@ -25,6 +25,9 @@ __all__ = ["NoteContent", "write_note"]
 _CHUNK: Final = 64 * 1024
 """Bytes between two looks at the cancellation flag."""
 
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_DESCRIPTORS: Final = "/proc/self/fd"
+
 _NO_DIRECTORY_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS})
 """How file systems say that a directory cannot be synced there; the file itself was."""
 
@@ -84,12 +87,18 @@ def _open_vault(vault_path: str) -> int:
         ) from error
 
 
+class _NeedsNameError(Exception):
+    """This file system, or this system, cannot hold a file that has no name yet."""
+
+
 def _write_new(
     vault: int, name: str, data: bytes, vault_path: str, cancelled: Callable[[], bool]
 ) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        file = os.open(name, flags, 0o600, dir_fd=vault)
+        try:
+            _create(vault, name, data, cancelled, nameless=True)
+        except _NeedsNameError:
+            _create(vault, name, data, cancelled, nameless=False)
     except FileExistsError as error:
         raise ObsidianError(
             f"The vault {_shown(vault_path)} already has an entry {name}.",
@@ -99,23 +108,48 @@ def _write_new(
         ) from error
     except OSError as error:
         _fail(vault_path, error)
-    identity = None
+
+
+def _create(
+    vault: int, name: str, data: bytes, cancelled: Callable[[], bool], *, nameless: bool
+) -> None:
+    """Write the note under its name, or give it that when it is complete.
+
+    Of a note that has no name yet nothing is left even if the process is killed.
+    """
+    file = _open_nameless(vault) if nameless else os.open(name, _NEW, 0o600, dir_fd=vault)
     try:
-        try:
-            status = os.fstat(file)
-            identity = (status.st_dev, status.st_ino)
-            os.fchmod(file, 0o600)
-            _write_all(file, data, cancelled)
-            os.fsync(file)
-        finally:
-            os.close(file)
+        os.fchmod(file, 0o600)
+        _write_all(file, data, cancelled)
+        os.fsync(file)
+        if nameless:
+            _give_name(file, vault, name)
         _sync_directory(vault)
         _stop_if(cancelled)
-    except BaseException as error:
-        _remove(vault, name, identity)
-        if isinstance(error, OSError):
-            _fail(vault_path, error)
+    except BaseException:
+        _remove(vault, name, os.fstat(file))
         raise
+    finally:
+        os.close(file)  # only now: while it is open, no other file can have its inode number
+
+
+def _open_nameless(vault: int) -> int:
+    flag = getattr(os, "O_TMPFILE", None)  # Linux only
+    if flag is None or not Path(_DESCRIPTORS).is_dir():
+        raise _NeedsNameError
+    try:
+        return os.open(".", os.O_WRONLY | flag | os.O_CLOEXEC, 0o600, dir_fd=vault)
+    except OSError as error:
+        raise _NeedsNameError from error
+
+
+def _give_name(file: int, vault: int, name: str) -> None:
+    try:
+        os.link(f"{_DESCRIPTORS}/{file}", name, dst_dir_fd=vault, follow_symlinks=True)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise _NeedsNameError from error
 
 
 def _write_all(file: int, data: bytes, cancelled: Callable[[], bool]) -> None:
@@ -142,11 +176,11 @@ def _sync_directory(vault: int) -> None:
             raise
 
 
-def _remove(vault: int, name: str, identity: tuple[int, int] | None) -> None:
+def _remove(vault: int, name: str, ours: os.stat_result) -> None:
     """Remove the entry if it is still the file that we created."""
     try:
         status = os.stat(name, dir_fd=vault, follow_symlinks=False)
-        if identity is None or (status.st_dev, status.st_ino) == identity:
+        if (status.st_dev, status.st_ino) == (ours.st_dev, ours.st_ino):
             os.unlink(name, dir_fd=vault)
     except FileNotFoundError:
         return

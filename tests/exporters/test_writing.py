@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -155,12 +156,48 @@ def test_a_foreign_file_that_took_the_place_is_not_removed(vault: Path, fill: Fi
     path = vault / note_name(content, "t")
 
     def swap() -> bool:
+        if not path.exists():
+            return False
         path.unlink()
         path.write_text("foreign")
         return True
 
     assert _refusal(str(vault), content, cancelled=swap, token="t").code == errors.CANCELLED
     assert path.read_text() == "foreign"
+
+
+def test_a_killed_process_leaves_no_partial_note(vault: Path) -> None:
+    try:
+        os.close(os.open(vault, os.O_WRONLY | os.O_TMPFILE))
+    except (AttributeError, OSError):
+        pytest.skip("there are no files without a name here")
+    child = f"""
+import os, signal, sys
+sys.argv[1:] = [sys.argv[1], "200000"]
+import exporters.obsidian as obsidian
+sync = os.fsync
+def killed(file):
+    assert os.fstat(file).st_size > 200_000
+    os.kill(os.getpid(), signal.SIGKILL)
+os.fsync = killed
+{_CHILD}
+"""
+    done = subprocess.run([sys.executable, "-c", child, str(vault)], capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert _names(vault) == []
+
+
+def test_a_note_is_written_where_files_need_a_name(
+    vault: Path, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    path = write_note(str(vault), fill("x"))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert _names(vault) == [path.name]
+    planted = _refusal(str(vault), fill("x"), token=path.stem.rsplit("-", 1)[1])
+    assert planted.code == errors.NOTE_EXISTS
+    assert _refusal(str(vault), fill("x"), cancelled=lambda: True).code == errors.CANCELLED
+    assert _names(vault) == [path.name]
 
 
 _CHILD = """
