@@ -8,10 +8,13 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from classifier.budget import item_id
 from classifier.errors import JEV_INVALID_ANSWER, JEV_NOT_JSON, JEV_SERVER_FAILED, JevError, visible
+
+MOST_TOKENS: Final = 2**53 - 1
+"""The largest count that every reader of the result can take for a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ def _input_tokens(usage: object) -> int:
     tokens = usage.get("input_tokens", 0)
     if isinstance(tokens, float) and tokens.is_integer():
         tokens = int(tokens)
-    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or not 0 <= tokens <= MOST_TOKENS:
         raise JevError(
             JEV_INVALID_ANSWER, f"The answer's input_tokens is {_shown(tokens)}, not a count."
         )

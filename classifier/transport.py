@@ -57,7 +57,7 @@ class LoopbackTransport(httpx2.AsyncBaseTransport):
             JevError: ``JEV_NOT_JSON`` when the response is compressed or too large.
         """
         response = await self._first_reachable(request)
-        if response.headers.get("content-encoding", "identity") != "identity":
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
             await response.aclose()
             raise JevError(JEV_NOT_JSON, "The server compressed its answer although told not to.")
         assert isinstance(response.stream, httpx2.AsyncByteStream)

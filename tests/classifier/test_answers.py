@@ -133,7 +133,15 @@ def test_input_tokens_are_reported_where_the_server_tells_them(usage: Any, token
 
 @pytest.mark.parametrize(
     "usage",
-    [[], "174", {"input_tokens": "1"}, {"input_tokens": -1}, {"input_tokens": True}],
+    [
+        [],
+        "174",
+        {"input_tokens": "1"},
+        {"input_tokens": -1},
+        {"input_tokens": True},
+        {"input_tokens": 2**53},
+        {"input_tokens": 10**4000},
+    ],
 )
 def test_a_token_count_that_is_none_is_an_error(usage: Any) -> None:
     assert failure(body(noul(0.5), usage=usage)).code == "JEV_INVALID_ANSWER"

@@ -346,6 +346,17 @@ async def test_a_compressed_answer_is_not_unpacked(
     assert (await failure(endpoint_at(server.url))).code == "JEV_NOT_JSON"
 
 
+async def test_an_uncompressed_answer_may_say_so_in_any_case(
+    raw_server: Callable[..., Any],
+    endpoint_at: Callable[..., Endpoint],
+    scored: Callable[..., dict[str, Any]],
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: Identity\r\n\r\n"
+    server = raw_server(lambda exchange, _: head + json.dumps(scored(exchange.json)).encode())
+    outcome = await score_texts(QUESTION, ["a"], endpoint=endpoint_at(server.url))
+    assert outcome.scores == (0.7,)
+
+
 async def test_an_old_http_version_and_a_body_without_length_are_fine(
     raw_server: Callable[..., Any],
     endpoint_at: Callable[..., Endpoint],
