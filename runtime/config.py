@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,9 +176,11 @@ def parse(content: bytes, path: Path) -> dict[str, Any]:
     Raises:
         ConfigError: ``CONFIG_SYNTAX`` with the parser's line and column.
     """
+    import tomllib  # only here: most commands find no file to parse
+
     try:
         return tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not only its own: an integer may be too long
         raise ConfigError(
             f"The configuration file {path} is no valid TOML: {error}.",
             code="CONFIG_SYNTAX",

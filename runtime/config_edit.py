@@ -195,7 +195,13 @@ def _edited(content: bytes | None, changes: Mapping[str, object], path: Path) ->
         elif not isinstance(table, dict):
             raise ConfigError(f"{path}: {section} must be a table of settings.", key=section)
         table[field] = value
-    return tomlkit.dumps(document).encode("utf-8")
+    try:
+        return tomlkit.dumps(document).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"{path}: a new value is no UTF-8 text: {error.object[error.start]!a}.",
+            hint="A configuration file is UTF-8. Give such a path on the command line (--set).",
+        ) from error
 
 
 def _remove(document: TOMLDocument, section: str, field: str, path: Path) -> None:

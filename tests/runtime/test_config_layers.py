@@ -66,6 +66,7 @@ def test_the_revision_is_the_hash_of_the_file_as_read(load_text: Load, config_fi
     ("text", "code", "words"),
     [
         ("[jev", "CONFIG_SYNTAX", ["config.toml"]),
+        ("jev = " + "9" * 5000, "CONFIG_SYNTAX", ["config.toml"]),
         ("[jev]\nmodel = 'a'\nmodel = 'b'\n", "CONFIG_SYNTAX", ["config.toml", "line 3"]),
         ("surprise = 1", "CONFIG_UNKNOWN_KEY", ["config.toml", "surprise"]),
         ("[jev]\nbaseURL = 'x'", "CONFIG_UNKNOWN_KEY", ["jev.baseURL"]),
@@ -230,7 +231,13 @@ def test_rows_show_value_layer_and_default(load_text: Load) -> None:
 
 
 def test_the_files_lie_where_platformdirs_puts_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    for home, dirs in (("", ""), ("/a/b", "/c:/d"), ("/a", "")):
+    for home, dirs in (
+        ("", ""),
+        ("/a/b", "/c:/d"),
+        ("/a", ""),
+        ("relative", "relative:/d"),
+        ("/a b\n", "relative"),
+    ):
         monkeypatch.setenv("XDG_CONFIG_HOME", home)
         monkeypatch.setenv("XDG_CONFIG_DIRS", dirs)
         user = platformdirs.user_config_path("dsh-memory", appauthor=False)
