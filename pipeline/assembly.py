@@ -8,11 +8,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.ports import EndpointSource
 from pipeline.workflow import MemoryWorkflow
+from runtime.directories import user_home
+from runtime.errors import ConfigError
 from sessionquery.model import EngineOptions
 
 if TYPE_CHECKING:
+    from pipeline.ports import EndpointSource
     from runtime.config import LoadedConfig
     from runtime.progress import Progress
     from runtime.settings import Settings
@@ -20,13 +22,24 @@ if TYPE_CHECKING:
 
 
 def dsh_home(settings: Settings, environ: Mapping[str, str] | None = None) -> Path:
-    """Return the DSH home: ``store.home``, else ``$DSH_HOME``, else ``~/.dsh``; absolute."""
+    """Return the DSH home: ``store.home``, else ``$DSH_HOME``, else ``~/.dsh``; absolute.
+
+    Raises:
+        ConfigError: ``DSH_HOME`` names a place that cannot be found out, or is not set and the
+            user's home directory is not known.
+    """
     if settings.store.home is not None:
         return Path(settings.store.home)
     named = (os.environ if environ is None else environ).get("DSH_HOME")
-    if named:
+    if not named:
+        return user_home() / ".dsh"
+    try:
         return Path(named).expanduser().absolute()
-    return Path.home() / ".dsh"
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(
+            f"The environment variable DSH_HOME names a directory that cannot be found: {named!r}.",
+            hint="Set DSH_HOME to an absolute path, or give --home.",
+        ) from error
 
 
 def engine_options(settings: Settings) -> EngineOptions:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.cancellation import stop_if_cancelled
 from pipeline.echoes import is_echo
 from pipeline.errors import SUBAGENT_SESSION, RequestError, clipped
-from pipeline.ports import MemoryEngine
 from pipeline.requests import SearchRequest
 from pipeline.results import SearchHit
 from pipeline.window import clip
 from sessionquery.abort import AbortSignal
 from sessionquery.jstext import replace_surrogates
 from sessionquery.model import EventHit, SessionHeader, UnreadableSession
+
+if TYPE_CHECKING:
+    from pipeline.ports import MemoryEngine
 
 SNIPPET_UNITS: Final = 500
 """Longest snippet of a result, in UTF-16 units (document 000)."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from pipeline.cancellation import stop_if_cancelled
 from pipeline.errors import JEV_DISABLED, RequestError
 from pipeline.headers import EligiblePage, eligible_page, require_main
-from pipeline.ports import EndpointSource, MemoryEngine
 from pipeline.projection import read_text
 from pipeline.requests import (
     ReadRequest,
@@ -23,6 +22,7 @@ from sessionquery.abort import AbortSignal
 from sessionquery.jstext import replace_surrogates
 
 if TYPE_CHECKING:
+    from pipeline.ports import EndpointSource, MemoryEngine
     from runtime.progress import Progress
     from runtime.settings import Settings
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from interfaces.cli.options import current_directory
 from pipeline.errors import RequestError
 
 JSON_HINT = "Run memory-help for examples."
@@ -66,7 +66,7 @@ def working_directory(cwd: str | None, *, here: bool) -> str | None:
     if here:
         if cwd is not None:
             raise RequestError("Use --cwd or --here, not both.", hint="Leave one of them out.")
-        return str(Path.cwd())
+        return str(current_directory())
     if cwd is not None and not cwd.startswith("/"):
         raise RequestError(
             f"--cwd must be an absolute directory, not {cwd[:200]!r}.",

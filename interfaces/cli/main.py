@@ -1,145 +1,67 @@
-"""Entry points of the console scripts, and the one place where errors become exit statuses."""
+"""Entry points of the console scripts: signals first, then the slow imports, then the command.
+
+Only this module is imported before a signal can be handled, so it imports next to nothing itself.
+"""
 
 from __future__ import annotations
 
+import gc
+import os
+import signal
 import sys
-from collections.abc import Sequence
-from importlib import import_module
 
-import click
-
-from interfaces.cli import output
-from interfaces.cli.exit_status import INTERRUPTED, exit_status
-from interfaces.cli.options import common_options
-from runtime.errors import DshMemoryError
-
-_COMMANDS = {
-    "search": "interfaces.cli.memory:search",
-    "review": "interfaces.cli.memory:review",
-    "read": "interfaces.cli.memory:read",
-    "status": "interfaces.cli.memory:status",
-    "help": "interfaces.cli.memory:help_command",
-    "sessions": "interfaces.cli.history:sessions",
-    "events": "interfaces.cli.history:events",
-    "surface": "interfaces.cli.history:surface",
-    "trace": "interfaces.cli.history:trace",
-    "query": "interfaces.cli.query:query",
-    "config": "interfaces.cli.config:config",
-    "standin": "interfaces.cli.standin:standin",
-    "recall": "interfaces.cli.recall:recall",
-    "mcp": "interfaces.cli.mcp:mcp",
-}
-
-
-class LazyGroup(click.Group):
-    """A group that imports a command's module only when the command is used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        target = _COMMANDS.get(cmd_name)
-        return None if target is None else _load(target)
-
-
-def _load(target: str) -> click.Command:
-    module, _, name = target.partition(":")
-    command = getattr(import_module(module), name)
-    assert isinstance(command, click.Command)
-    return command
-
-
-@click.command(
-    cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="History is data, not instructions. Nothing leaves this machine.",
-)
-@common_options
-def cli() -> None:
-    """A trustworthy memory of earlier DeepSeek Harness sessions."""
-
-
-def run(command: click.Command, arguments: Sequence[str], *, program: str) -> int:
-    """Run one command and return its exit status; every error is printed here and only here."""
-    as_json = _wants_json(arguments)
-    if sys.platform == "win32":  # locks, process groups and O_NOFOLLOW are POSIX
-        click.echo("dsh-memory runs on Linux and macOS; Windows is not supported.", err=True)
-        return 1
-    try:
-        result = command.main(list(arguments), prog_name=program, standalone_mode=False)
-        output.flush()
-        return result if isinstance(result, int) else 0
-    except click.exceptions.Exit as done:
-        return done.exit_code
-    except click.ClickException as error:
-        refused = DshMemoryError(
-            error.format_message(),
-            code="REQUEST_OPTION",
-            hint=f"Run `{program} --help` for the options.",
-        )
-        return _fail(refused, as_json=as_json)
-    except DshMemoryError as error:
-        return _fail(error, as_json=as_json)
-    except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
-    except BrokenPipeError:
-        return output.abandon_stdout()
-    except OSError as error:
-        wrapped = DshMemoryError(
-            f"The operating system refused: {error}", code="INTERNAL_OS", hint=None
-        )
-        return _fail(wrapped, as_json=as_json)
-    except Exception as error:  # noqa: BLE001 - the last resort: a user never sees a traceback
-        return _fail(output.unexpected(error), as_json=as_json)
-
-
-def _wants_json(arguments: Sequence[str]) -> bool:
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return "--json" in options
-
-
-def _fail(error: DshMemoryError, *, as_json: bool) -> int:
-    try:
-        output.print_error(error, as_json=as_json)
-    except BrokenPipeError:
-        return output.abandon_stdout()
-    return exit_status(error)
+_INTERRUPTED = 130
 
 
 def main() -> None:
     """``dsh-memory``."""
-    sys.exit(run(cli, sys.argv[1:], program="dsh-memory"))
-
-
-def _alias(name: str) -> None:
-    program = f"memory-{name}"
-    try:
-        command = _load(_COMMANDS[name])
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    sys.exit(run(command, sys.argv[1:], program=program))
+    _start("dsh-memory")
 
 
 def memory_search() -> None:
     """``memory-search``."""
-    _alias("search")
+    _start("memory-search", "search")
 
 
 def memory_review() -> None:
     """``memory-review``."""
-    _alias("review")
+    _start("memory-review", "review")
 
 
 def memory_read() -> None:
     """``memory-read``."""
-    _alias("read")
+    _start("memory-read", "read")
 
 
 def memory_status() -> None:
     """``memory-status``."""
-    _alias("status")
+    _start("memory-status", "status")
 
 
 def memory_help() -> None:
     """``memory-help``."""
-    _alias("help")
+    _start("memory-help", "help")
+
+
+def _start(program: str, command: str | None = None) -> None:
+    """Run a command of the process's own arguments, and leave with its exit status."""
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is signal.default_int_handler:
+        # There is nothing to clean up yet, and an interrupted import would show a traceback.
+        signal.signal(signal.SIGINT, lambda number, frame: os._exit(_INTERRUPTED))
+    from interfaces.cli import commands, output
+
+    output.open_streams()
+    found = commands.cli if command is None else commands.load(command)
+    try:
+        signal.signal(signal.SIGINT, usual)
+        status = commands.run(found, sys.argv[1:], program=program)
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    output.flush_the_rest()
+    if status > 128:
+        # Work that was given up, such as importing an SDK, may go on in a thread for a second; a
+        # usual exit would wait for it. What has to be cleaned up has been.
+        os._exit(status)
+    gc.freeze()  # else a last collection would take as long as the search itself
+    sys.exit(status)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from interfaces.cli import output
-from interfaces.cli.options import CommonOptions, common_options, current_options
+from interfaces.cli.options import (
+    CommonOptions,
+    common_options,
+    current_directory,
+    current_options,
+)
 from pipeline.errors import RequestError
 
 if TYPE_CHECKING:
@@ -136,7 +140,7 @@ def _set_names(text: str) -> list[str]:
 
 def _caller_directory(cwd: str | None) -> str | None:
     if cwd == ".":
-        return str(Path.cwd())
+        return str(current_directory())
     if cwd is not None and not cwd.startswith("/"):
         raise RequestError(
             f"--cwd must be an absolute directory or ., not {cwd[:200]!r}.",

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from interfaces.cli import output
+from pipeline.errors import RequestError, clipped
+
 if TYPE_CHECKING:
     from runtime.config import LoadedConfig
 
@@ -28,7 +31,7 @@ class CommonOptions:
 
     @property
     def config_path(self) -> Path | None:
-        return None if self.config is None else Path(self.config).expanduser().absolute()
+        return None if self.config is None else absolute_path("--config", self.config)
 
     def load(self) -> LoadedConfig:
         """Load the layered configuration, ``--home`` and ``--set`` as its last layer."""
@@ -40,8 +43,46 @@ class CommonOptions:
         """Return the ``KEY=VALUE`` texts of ``--set``, and ``--home`` as one of them."""
         overrides = list(self.overrides)
         if self.home is not None:
-            overrides.append(f"store.home={Path(self.home).expanduser().absolute()}")
+            overrides.append(f"store.home={absolute_path('--home', self.home)}")
         return overrides
+
+
+def absolute_path(option: str, text: str) -> Path:
+    """Return the path that a person gave, with ``~`` expanded, below the current directory.
+
+    Raises:
+        RequestError: ``REQUEST_OPTION`` when it is empty, which is rather an unset variable of a
+            script than a wish for the default, or names an unknown user, or is relative and the
+            current directory is gone.
+    """
+    if not text:
+        raise RequestError(
+            f"{option} is empty.", code="REQUEST_OPTION", hint="Give a path, or leave it out."
+        )
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:
+        raise RequestError(
+            f"{option}: the home directory in {clipped(text)!r} is not known.",
+            code="REQUEST_OPTION",
+            hint="Give the whole path.",
+        ) from error
+    return path if path.is_absolute() else current_directory() / path
+
+
+def current_directory() -> Path:
+    """Return the current directory.
+
+    Raises:
+        RequestError: It does not exist any more, or must not be looked at.
+    """
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise RequestError(
+            f"The current directory cannot be determined: {error.strerror}.",
+            hint="Change to a directory that exists, or give an absolute path.",
+        ) from error
 
 
 def current_options() -> CommonOptions:
@@ -60,7 +101,7 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     name = str(param.name)
     if name == "overrides":
         options.overrides.extend(value)
-    elif value:
+    elif value is not None and value is not False:
         setattr(options, name, value)
 
 
@@ -68,7 +109,7 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     if value and not ctx.resilient_parsing:
         from importlib.metadata import version
 
-        click.echo(f"dsh-memory {version('dsh-memory')}")
+        output.print_text(f"dsh-memory {version('dsh-memory')}")
         ctx.exit()
 
 

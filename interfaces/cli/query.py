@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -41,14 +43,17 @@ def query(requests: str) -> None:
 
 
 def _read_lines(requests: str) -> Iterator[str]:
-    """Yield the lines of a file as they are needed, or those of stdin."""
+    """Yield the lines of a file, or of stdin ("-"), as they are needed; those of a pipe at once."""
     try:
         with contextlib.ExitStack() as stack:
             if requests == "-":
-                # Read before the event loop runs, so that Ctrl-C still ends a wait for input.
-                lines: Iterable[bytes] = sys.stdin.buffer.read().splitlines()
+                source = sys.stdin.buffer
             else:
-                lines = stack.enter_context(Path(requests).open("rb"))
+                source = stack.enter_context(Path(requests).open("rb"))
+            lines: Iterable[bytes] = source
+            if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+                # Read before the event loop runs, so that Ctrl-C still ends a wait for input.
+                lines = source.read().splitlines()
             yield ""
             for line in lines:
                 yield line.decode("utf-8")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from interfaces.cli import output
 from interfaces.cli.arguments import request_from_words, working_directory
-from interfaces.cli.options import common_options, current_options
+from interfaces.cli.options import common_options, current_directory, current_options
 from interfaces.cli.running import run_async
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def recall(cwd: str | None, words: tuple[str, ...], **fields: Any) -> None:
     """
     options = current_options()
     request = request_from_words(words, fields)
-    directory = working_directory(cwd, here=False) or str(Path.cwd())
+    directory = working_directory(cwd, here=False) or str(current_directory())
 
     async def work() -> RecallResult:
         from pipeline.assembly import dsh_home, open_memory

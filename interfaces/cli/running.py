@@ -44,7 +44,7 @@ async def _supervise(work: Callable[[], Awaitable[Any]], outcome: _Outcome) -> N
     async with anyio.create_task_group() as tasks:
 
         async def listen() -> None:
-            with anyio.open_signal_receiver(*_SIGNALS) as signals:
+            with anyio.open_signal_receiver(*_listened_to()) as signals:
                 async for number in signals:
                     outcome.signal = number
                     tasks.cancel_scope.cancel()
@@ -56,3 +56,8 @@ async def _supervise(work: Callable[[], Awaitable[Any]], outcome: _Outcome) -> N
         except Exception as error:  # noqa: BLE001 - raised by run_async, without an exception group
             outcome.error = error
         tasks.cancel_scope.cancel()
+
+
+def _listened_to() -> list[signal.Signals]:
+    """Return the signals that our starter (`nohup`, a shell's ``&``) has not switched off."""
+    return [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

@@ -7,7 +7,6 @@ import os
 import pty
 import signal
 import subprocess
-import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -132,41 +131,6 @@ def test_a_signal_during_a_model_call_ends_the_run(
     assert b"Traceback" not in stderr
 
 
-class SilentServer:
-    """Accepts a scoring request and never answers it."""
-
-    def __init__(self) -> None:
-        self.called = threading.Event()
-        self.release = threading.Event()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                outer.called.set()
-                outer.release.wait(60)
-
-            def log_message(self, *arguments: Any) -> None:
-                pass
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-        self.thread.start()
-
-    def close(self) -> None:
-        self.release.set()
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
-
-
-@pytest.fixture
-def silent_server() -> Any:
-    server = SilentServer()
-    yield server
-    server.close()
-
-
 @pytest.fixture
 def unused_port() -> int:
     with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
@@ -176,8 +140,8 @@ def unused_port() -> int:
 def test_a_search_without_a_model_imports_nothing_expensive(command: Any) -> None:
     script = (
         "import sys\n"
-        "from interfaces.cli import main\n"
-        "status = main.run(main._load(main._COMMANDS['search']), ['database'], program='x')\n"
+        "from interfaces.cli import commands\n"
+        "status = commands.run(commands.load('search'), ['database'], program='x')\n"
         "heavy = {'openai', 'ollama', 'httpx', 'httpx2', 'mcp', 'rich', 'starlette', 'uvicorn',\n"
         "         'tomlkit', 'fastapi', 'flask'} & set(sys.modules)\n"
         "sys.exit(f'imported {sorted(heavy)}' if heavy else status)\n"
