@@ -46,6 +46,9 @@ from sessionquery.index.schema import PAGE_SIZE, create_tables
 
 BUSY_MS: Final = 200
 
+OPENING_SECONDS: Final = 2.0
+"""How long an index that something else keeps for itself is waited for."""
+
 LOG_BYTES: Final = 16 << 20
 """A write-ahead log larger than this is copied into the main file."""
 
@@ -316,7 +319,7 @@ def _install_new(location: IndexLocation) -> None:
 
 def _connect(path: Path) -> IndexDatabase:
     connection = sqlite3.connect(
-        path, timeout=BUSY_MS / 1000, isolation_level=None, check_same_thread=False
+        path, timeout=OPENING_SECONDS, isolation_level=None, check_same_thread=False
     )
     try:
         if not os.access(path, os.W_OK):
@@ -330,6 +333,7 @@ def _connect(path: Path) -> IndexDatabase:
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA cache_size = -32768")
         connection.execute("SELECT count(*) FROM meta").fetchone()
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
         inode = inode_of(path)
     except BaseException:
         connection.close()

@@ -132,6 +132,26 @@ def test_a_database_locked_for_a_moment_is_waited_for(
         other.close()
 
 
+def test_a_database_kept_exclusively_for_a_moment_is_waited_for(
+    home: Home, index_path: Path, searcher: MakeSearcher
+) -> None:
+    home.session("s", "newt")
+    first = searcher()
+    first.ids("newt")
+    first.index.close()
+    other = sqlite3.connect(index_path, isolation_level=None, check_same_thread=False)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.3, other.close)
+    timer.start()
+    try:
+        page = searcher().sessions("newt")
+    finally:
+        timer.join()
+    assert [hit.header.id for hit in page.items] == ["s"]
+    assert page.diagnostics == ()
+
+
 class EndsAfter(AbortSignal):
     """Aborts itself at its n-th poll."""
 
