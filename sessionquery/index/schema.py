@@ -94,9 +94,8 @@ def create_tables(connection: sqlite3.Connection, *, home: str) -> None:
     for statement in _TABLES.split(";"):
         if statement.strip():
             connection.execute(statement)
-    # Leaf pages of the term index as large as a page holds, and a generous buffer for new terms.
+    # Leaf pages of the term index as large as a page holds.
     connection.execute("INSERT INTO fts(fts, rank) VALUES('pgsz', ?)", (PAGE_SIZE - 100,))
-    connection.execute("INSERT INTO fts(fts, rank) VALUES('hashsize', ?)", (16 << 20,))
     connection.executemany(
         "INSERT INTO meta VALUES(?, ?)",
         [("home", home), ("version", INDEX_VERSION), ("change", 0)],

@@ -19,6 +19,12 @@ from sessionquery.index.schema import SEQ_BITS, SEQ_MASK, SURFACE_NUMBERS
 
 ROWS_A_STATEMENT: Final = 1000
 TEXT_A_STATEMENT: Final = 1 << 20
+"""Before each statement of several rows FTS5 writes out what it has buffered, so this is also the
+size of its smallest segments. Larger ones were not faster to write and took more memory."""
+
+HUGE_TEXT: Final = 1 << 20
+"""A text from this size on (code points) is inserted alone."""
+
 TEXT_A_TRANSACTION: Final = 24 << 20
 SECONDS_A_TRANSACTION: Final = 5.0
 _STATEMENT_SIZES: Final = (1000, 100, 10, 1)
@@ -230,13 +236,13 @@ class IndexWriter:
         if not rows:
             return
         self._insert("docs", 9, [value for row in rows for value in row[:9]])
-        ordinary = [row for row in rows if row.length <= TEXT_A_STATEMENT]
+        ordinary = [row for row in rows if row.length < HUGE_TEXT]
         texts = [value for row in ordinary for value in (row.id, row.text)]
         self._insert("texts(id, text)", 2, texts)
         self._insert("fts(rowid, text)", 2, texts)
         if len(ordinary) < len(rows):
             for row in rows:
-                if row.length > TEXT_A_STATEMENT:
+                if row.length >= HUGE_TEXT:
                     self._insert_huge_text(row.id, row.text)
         self._text += self._pending_text
         self._pending_text = 0
