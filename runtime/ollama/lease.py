@@ -240,6 +240,27 @@ def status(place: Rendezvous) -> dict[str, Any] | None:
     return {name: facts[name] for name in ("guardian", "service", "leases", "started_at")}
 
 
+def is_guarded(place: Rendezvous) -> bool:
+    """Whether a service of ours runs there, or is just ending. Changes nothing.
+
+    A guardian that ends its service has removed the socket already, while a service that resists
+    still answers for seconds; only the life lock tells that it is ours and will be gone soon.
+    """
+    if place.socket.exists():
+        return True
+    try:
+        descriptor = os.open(place.life_lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 @contextlib.asynccontextmanager
 async def start_lock(place: Rendezvous) -> AsyncIterator[None]:
     """Serialize start-up among processes; the kernel frees the lock of one that is killed."""

@@ -27,7 +27,7 @@ from runtime.ollama.errors import (
     UNMANAGED_HINT,
     OllamaError,
 )
-from runtime.ollama.lease import Lease, join, start, start_lock
+from runtime.ollama.lease import Lease, is_guarded, join, start, start_lock
 from runtime.ollama.model import prepare, require_decision_model
 from runtime.ollama.probe import PROBE_SECONDS, Refused, require_version, version_of
 from runtime.ollama.rendezvous import create, find
@@ -199,7 +199,7 @@ class ModelService:
     @staticmethod
     def _guarded(address: str, port: int) -> bool:
         place = find(address, port)
-        return place is not None and place.socket.exists()
+        return place is not None and is_guarded(place)
 
     def _executable(self) -> str:
         found = shutil.which("ollama", path=self._environ.get("PATH", os.defpath))
