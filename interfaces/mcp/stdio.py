@@ -119,7 +119,9 @@ class _Unanswered:
             and message.method == "notifications/cancelled"
             and message.params is not None
         ):
-            self._ids.discard(message.params.get("requestId"))  # those are never answered
+            identity = message.params.get("requestId")
+            if isinstance(identity, (str, int)):  # anything else names no request
+                self._ids.discard(identity)  # those are never answered
 
     def sent(self, message: Any) -> None:
         if isinstance(message, (JSONRPCResponse, JSONRPCError)):
@@ -171,9 +173,13 @@ def _decoded(line: bytes) -> Any:
     if len(line) > LINE_BYTES:
         return _refusal(None, PARSE_ERROR, f"Message longer than {LINE_BYTES} bytes")
     try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
         pass
+    else:
+        if isinstance(message, JSONRPCNotification) and _is_named(line):
+            return _refusal(None, INVALID_REQUEST, "Invalid request")
+        return message
     # JSON that only the standard parser takes, such as an escaped lone surrogate.
     try:
         value = _well_formed(json.loads(line.decode("utf-8", "replace")))
@@ -185,6 +191,15 @@ def _decoded(line: bytes) -> Any:
         identity = value.get("id") if isinstance(value, dict) else None
         known = isinstance(identity, (str, int)) and not isinstance(identity, bool)
         return _refusal(identity if known else None, INVALID_REQUEST, "Invalid request")
+
+
+def _is_named(line: bytes) -> bool:
+    """Whether what passed for a notification has an id, of a type that no request may have.
+
+    Its sender waits for an answer, so that silence would be the worst one.
+    """
+    value = json.loads(line)
+    return isinstance(value, dict) and "id" in value
 
 
 def _well_formed(value: Any) -> Any:

@@ -128,6 +128,28 @@ def test_what_is_no_message_is_answered_and_the_server_goes_on(
     assert "TimescaleDB" in client.call(8, "fetch_session", **READ)["content"][0]["text"]
 
 
+def test_a_request_with_an_odd_id_is_refused_and_not_ignored(
+    line_client: Callable[..., Any],
+) -> None:
+    client = line_client()
+    for odd in (None, True, 1.5, [], {}):
+        client.send({"jsonrpc": "2.0", "id": odd, "method": "ping"})
+        answer = client.receive()
+        assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+
+
+def test_odd_cancellations_cancel_nothing_and_end_nothing(
+    line_client: Callable[..., Any],
+) -> None:
+    client = line_client()
+    client.initialize()
+    for odd in ({}, [1], None, 1.5, True):
+        params = {"requestId": odd}
+        client.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+    client.send({"jsonrpc": "2.0", "method": "notifications/cancelled"})
+    assert client.request(1, "ping")["result"] == {}
+
+
 def test_lone_surrogates_arrive_as_replacement_characters(line_client: Callable[..., Any]) -> None:
     client = line_client()
     client.initialize()
