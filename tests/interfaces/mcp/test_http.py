@@ -211,3 +211,25 @@ def test_it_stops_while_clients_are_connected(line_client: Callable[..., Any]) -
             assert stream.status_code == 200
             web.process.send_signal(signal.SIGINT)
             assert web.process.wait(20) == 130
+
+
+def test_unfinished_and_foreign_requests_leave_no_trace_on_stderr(place: Any) -> None:
+    with place.start(place.command("--http")) as process:
+        web = opened(process)
+        port = httpx.URL(web.url).port
+        garbage = socket.create_connection(("127.0.0.1", port))
+        garbage.sendall(b"\x16\x03\x01 no HTTP\r\n\r\n")
+        assert garbage.recv(100).startswith(b"HTTP/1.1 400")
+        unfinished = socket.create_connection(("127.0.0.1", port))
+        head = "".join(f"{name}: {value}\r\n" for name, value in web.headers.items())
+        unfinished.sendall(
+            f"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n{head}"
+            "content-type: application/json\r\ncontent-length: 1000\r\n"
+            "expect: 100-continue\r\n\r\n".encode()
+        )
+        assert unfinished.recv(100).startswith(b"HTTP/1.1 100")  # it waits for the rest now
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 128 + signal.SIGTERM
+        garbage.close()
+        unfinished.close()
+        assert process.stderr.read() == b""
