@@ -179,7 +179,7 @@ def parse(content: bytes, path: Path) -> dict[str, Any]:
     import tomllib  # only here: most commands find no file to parse
 
     try:
-        return tomllib.loads(content.decode("utf-8"))
+        return tomllib.loads(content.decode("utf-8-sig"))  # some editors write a mark in front
     except (ValueError, RecursionError) as error:  # not only its own: an integer may be too long
         raise ConfigError(
             f"The configuration file {path} is no valid TOML: {error}.",
@@ -243,8 +243,15 @@ def _environment_layer(environ: Mapping[str, str]) -> _LayerValues:
         source = f"environment variable {variable}"
         name = variable[len(ENVIRONMENT_PREFIX) :].lower().replace("__", ".", 1)
         info = keys().get(name)
-        if info is None or info.environment != variable:
+        if info is None:
             raise unknown_key(name, source=source)
+        if info.environment != variable:
+            raise ConfigError(
+                f"{source} is no configuration variable.",
+                code="CONFIG_UNKNOWN_KEY",
+                hint=f"Write it as {info.environment}.",
+                key=name,
+            )
         values[name] = parse_text(info, environ[variable], source=source)
         sources[name] = source
     return _LayerValues("environment", values, sources)
@@ -287,7 +294,7 @@ def _merge(
             ),
             str(user.path),
         )
-        shown = _shown(values[key]) if key in values else "not set"
+        shown = _shown(values[key]) if key in values else _shown_default(key)
         reason = f"{context.get('reason', 'is invalid')}."
         raise ConfigError(
             f"{blamed}: {key} ({shown}) {reason}",
@@ -356,6 +363,12 @@ def _sentence(text: object) -> str | None:
     if not isinstance(text, str) or not text:
         return None
     return text if text.startswith("dsh-memory") else text[0].upper() + text[1:] + "."
+
+
+def _shown_default(key: str) -> str:
+    section, _, field = key.partition(".")
+    default = SECTIONS[section].model_fields[field].default
+    return "not set" if default is None else f"{_shown(default)}, the default"
 
 
 def _shown(value: object) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import secrets
 import stat
 import time
@@ -182,12 +183,20 @@ def _edited(content: bytes | None, changes: Mapping[str, object], path: Path) ->
 
     if content is not None:
         parse(content, path)  # the reader's own words about a syntax error
-    document = tomlkit.parse(content.decode("utf-8")) if content is not None else tomlkit.document()
+    text = "" if content is None else content.decode("utf-8-sig")
+    document = tomlkit.parse(text)
     for key, value in changes.items():
         section, _, field = key.partition(".")
         if value is UNSET:
             _remove(document, section, field, path)
             continue
+        if value is None:
+            raise ConfigError(
+                f"{path}: {key} cannot be set to nothing.",
+                hint=f"Remove it instead: dsh-memory config unset {key}",
+                key=key,
+                reason="a value is needed; remove the key instead.",
+            )
         table: Any = document.get(section)
         if table is None:
             table = tomlkit.table()
@@ -195,8 +204,11 @@ def _edited(content: bytes | None, changes: Mapping[str, object], path: Path) ->
         elif not isinstance(table, dict):
             raise ConfigError(f"{path}: {section} must be a table of settings.", key=section)
         table[field] = value
+    edited = tomlkit.dumps(document)
+    if text.count("\n") == text.count("\r\n") > 0:  # the new lines as the old ones
+        edited = re.sub(r"(?<!\r)\n", "\r\n", edited)
     try:
-        return tomlkit.dumps(document).encode("utf-8")
+        return edited.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ConfigError(
             f"{path}: a new value is no UTF-8 text: {error.object[error.start]!a}.",

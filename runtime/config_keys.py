@@ -125,8 +125,8 @@ def parse_text(info: KeyInfo, text: str, *, source: str) -> bool | int | float |
             return text == "true"
         wanted = "true or false"
     elif info.kind == "integer":
-        if re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-            return int(text)
+        if re.fullmatch(r"[+-]?[0-9]{1,18}(\.0{1,18})?", text):  # 8192.0 is whole, as in a file
+            return int(text.partition(".")[0])
         wanted = "a whole number"
     elif info.kind == "number":
         if re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", text):

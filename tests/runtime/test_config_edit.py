@@ -275,3 +275,31 @@ def test_problems_are_reported_by_field_without_writing(
     assert not find_problems(config_file, {"jev.enabled": True, "jev.context_window": 2048})
     assert not find_problems(config_file, {"jev.model": UNSET})
     assert config_file.read_bytes() == before
+
+
+def test_line_ends_stay_those_of_the_file(config_file: Path) -> None:
+    config_file.write_bytes(b'# mine\r\n[jev]\r\nmodel = "a" # b\r\n')
+    apply_changes(config_file, {"jev.context_window": 4096, "recall.cjk_hint": False})
+    assert config_file.read_bytes() == (
+        b'# mine\r\n[jev]\r\nmodel = "a" # b\r\ncontext_window = 4096\r\n\r\n'
+        b"[recall]\r\ncjk_hint = false\r\n"
+    )
+    config_file.write_bytes(b'[jev]\r\nmodel = "a"\n')
+    set_value(config_file, "jev.model", "b")
+    assert config_file.read_bytes() == b'[jev]\r\nmodel = "b"\n'
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(config_file: Path) -> None:
+    config_file.write_bytes(b'\xef\xbb\xbf[jev]\nmodel = "a"\n')
+    assert load(config_path=config_file, environ={}).settings.jev.model == "a"
+    set_value(config_file, "jev.model", "b")
+    assert config_file.read_bytes() == b'[jev]\nmodel = "b"\n'
+
+
+@pytest.mark.parametrize("key", ["jev.model", "jev.context_window"])
+def test_nothing_is_no_value_for_any_key(config_file: Path, key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        set_value(config_file, key, None)
+    assert caught.value.code == "CONFIG_INVALID"
+    assert list(find_problems(config_file, {key: None})) == [key]
+    assert not config_file.exists()

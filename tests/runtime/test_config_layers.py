@@ -280,3 +280,31 @@ def test_the_users_file_is_read_by_default(monkeypatch: pytest.MonkeyPatch, tmp_
     (tmp_path / "dsh-memory").mkdir()
     (tmp_path / "dsh-memory" / "config.toml").write_text("[jev]\nmodel = 'mine'\n")
     assert load(environ={}).settings.jev.model == "mine"
+
+
+def test_a_whole_number_may_be_written_with_a_point_in_every_layer(
+    load_text: Callable[..., LoadedConfig],
+) -> None:
+    for layer in (
+        {"user": "[jev]\ncontext_window = 8192.0"},
+        {"environ": {"DSH_MEMORY_JEV__CONTEXT_WINDOW": "8192.0"}},
+        {"overrides": ("jev.context_window=8192.0",)},
+    ):
+        assert load_text(**layer).settings.jev.context_window == 8192
+    with pytest.raises(ConfigError):
+        load_text(overrides=("jev.context_window=8192.5",))
+
+
+def test_a_variable_in_the_wrong_case_is_told_the_right_one(
+    load_text: Callable[..., LoadedConfig],
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_text(environ={"DSH_MEMORY_Jev__Enabled": "true"})
+    assert caught.value.hint == "Write it as DSH_MEMORY_JEV__ENABLED."
+
+
+def test_a_rule_that_a_default_breaks_names_the_default(
+    load_text: Callable[..., LoadedConfig],
+) -> None:
+    with pytest.raises(ConfigError, match=r"index\.default_limit \(20, the default\)"):
+        load_text("[index]\nmax_limit = 7")

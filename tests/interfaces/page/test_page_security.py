@@ -230,3 +230,16 @@ def test_the_browser_is_opened_with_the_address(environ: dict[str, str], tmp_pat
     assert out == ""
     assert address.startswith("http://127.0.0.1:")
     assert address in err
+
+
+def test_a_change_without_a_value_is_refused_like_any_wrong_one(server: Any) -> None:
+    draft = {"revision": "x", "operations": [{"op": "set", "key": "jev.context_window"}]}
+    headers = {KEY: _session(server)}
+    for path in ("/api/problems", "/api/save"):
+        status, _, body = _call(server, "POST", path, draft, **headers)
+        answer = json.loads(body)
+        assert status < 500
+        if path == "/api/problems":
+            assert answer["problems"]["jev.context_window"]["code"] == "CONFIG_INVALID"
+        else:
+            assert answer["error"]["code"] == "CONFIG_CONFLICT"
