@@ -33,6 +33,8 @@ async def answer_lines(memory: MemoryWorkflow, lines: Iterable[str]) -> AsyncIte
     A line that is no request is answered with ``REQUEST_INVALID`` and its id, else null.
     Cancellation and unforeseen exceptions end the iteration.
     """
+    from sessionquery.wire import payload
+
     cursors: dict[str, str | None] = {}
     for line in lines:
         if not line.strip():
@@ -40,7 +42,7 @@ async def answer_lines(memory: MemoryWorkflow, lines: Iterable[str]) -> AsyncIte
         identifier: Any = None
         try:
             request = _parse(line)
-            identifier = request.get("id")
+            identifier = payload(request.get("id"))
             args = _resolved(request.get("args", {}), cursors)
             value = await _run(memory, request.get("op"), args)
         except RecursionError:

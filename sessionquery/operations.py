@@ -8,6 +8,7 @@ from typing import Any, Final
 from runtime.errors import DshMemoryError
 from sessionquery.abort import AbortSignal
 from sessionquery.engine import SessionQueryEngine
+from sessionquery.errors import INVALID_FILTER, SessionQueryError
 from sessionquery.wire import to_wire
 
 Arguments = Mapping[str, Any]
@@ -79,7 +80,10 @@ async def _read_title_snapshot(
 
 
 async def _read_titles(engine: SessionQueryEngine, args: Arguments, signal: AbortSignal) -> Any:
-    return await engine.read_titles(args.get("sessionIds") or (), signal=signal)
+    ids = args.get("sessionIds")
+    if ids is not None and not isinstance(ids, (list, str)):
+        raise SessionQueryError("The session ids must be a list.", code=INVALID_FILTER)
+    return await engine.read_titles(ids or (), signal=signal)
 
 
 async def _trace_session(engine: SessionQueryEngine, args: Arguments, signal: AbortSignal) -> Any:

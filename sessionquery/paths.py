@@ -12,6 +12,8 @@ CURRENT_GENERATION: Final = 4
 SESSIONS_FOLDER: Final = "sessions"
 LOCK_NAME: Final = "session.lock"
 NO_CWD_PROJECT: Final = "_no-cwd"
+LONGEST_NAME: Final = 255
+"""Bytes of the longest file name."""
 
 _MAX_KEY = 251
 _SEPARATORS = re.compile(r"[/\\:]+")

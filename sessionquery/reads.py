@@ -327,7 +327,7 @@ class SessionReader:
         A session that fails gives its error in the result; only a broken store or a cancellation
         fails the whole batch.
         """
-        wanted = list(dict.fromkeys(session_ids))
+        wanted = _distinct(session_ids)
         corpus = None
         if any(self._live.get(session_id) is None for session_id in wanted):
             try:
@@ -355,7 +355,9 @@ class SessionReader:
                 )
             if isinstance(corpus, SessionQueryError):
                 raise corpus
-            session = corpus.sessions.get(session_id) if corpus is not None else None
+            if corpus is None or not isinstance(session_id, str):
+                raise not_found(session_id)
+            session = corpus.sessions.get(session_id)
             if session is None:
                 raise not_found(session_id)
             with self._store.stream(session, corpus, signal=signal) as stream:
@@ -364,6 +366,20 @@ class SessionReader:
         except SessionQueryError as error:
             signal.raise_if_aborted()
             return TitleResult(session_id, error=error)
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Return values of any JSON type without repetitions, as a JavaScript set has them."""
+    seen: dict[Any, Any] = {}
+    for value in values:
+        if isinstance(value, bool):
+            key: Any = (bool, value)
+        elif value is None or isinstance(value, (str, int, float)):
+            key = value
+        else:
+            key = (object, id(value))
+        seen.setdefault(key, value)
+    return list(seen.values())
 
 
 def _newest_first(records: Iterable[SessionRecord]) -> tuple[SessionRecord, ...]:

@@ -39,7 +39,7 @@ from sessionquery.header import HeaderProblem
 from sessionquery.headerfile import read_header
 from sessionquery.locks import locked_logs
 from sessionquery.model import UnreadableSession
-from sessionquery.paths import SESSIONS_FOLDER, session_directory
+from sessionquery.paths import LONGEST_NAME, SESSIONS_FOLDER, session_directory
 
 if TYPE_CHECKING:
     from sessionquery.eventstream import EventStream
@@ -128,30 +128,35 @@ class SessionStore:
             SessionQueryError: ``SESSION_NOT_FOUND``, ``CORRUPT_SESSION`` for a zstd log whose
                 complete first frame is no header, ``PERSISTENCE_FAILED``, ``ABORTED``.
         """
-        if not isinstance(session_id, str) and session_id is not None:
+        if not isinstance(session_id, (str, list)) and session_id is not None:
             raise not_found(session_id)
-        if not session_id:
-            raise SessionQueryError("A session id must not be empty.", code=PERSISTENCE_FAILED)
+        name = session_id if isinstance(session_id, str) else ""
+        directory = session_directory(name)
         with self._lock:
             known = self._observed or self._discovery
-        found = find_session(self.root, known, session_directory(session_id), signal=signal)
+        found = find_session(self.root, known, directory, signal=signal)
         with self._lock:
             self._observed = found
         if found.faults and self._policy == "fail":
             fault = found.faults[0]
             raise store_failure(UnreadableSession(fault.path, PERSISTENCE_FAILED, fault.reason))
         if not found.logs:
+            has_projects = "" in found.directories and found.directories[""].names
+            if has_projects and not 0 < len(directory) <= LONGEST_NAME:
+                raise SessionQueryError(
+                    f"A session directory cannot be named {directory!r}.", code=PERSISTENCE_FAILED
+                )
             raise not_found(session_id)
         if len(found.logs) > 1:
             projects = ", ".join(log.project for log in found.logs)
-            reason = f"session {session_id!r} is in several projects ({projects})"
+            reason = f"session {name!r} is in several projects ({projects})"
             raise store_failure(
-                UnreadableSession(found.logs[0].relative, PERSISTENCE_FAILED, reason, session_id)
+                UnreadableSession(found.logs[0].relative, PERSISTENCE_FAILED, reason, name)
             )
         log = found.logs[0]
         header = read_header(self.root, log)
         if isinstance(header, HeaderProblem):
-            raise header_failure(session_id, str(log.path(self.root)), header)
+            raise header_failure(name, str(log.path(self.root)), header)
         wrong = misplaced(log, header)
         if wrong is not None:
             raise store_failure(

@@ -210,13 +210,13 @@ def _observation(observation: Observation) -> dict[str, Any]:
 
 
 def _title(title: SessionTitle) -> dict[str, Any]:
-    return {
-        "title": title.title,
+    rest = {
         "messageSeqs": list(title.message_seqs),
         "source": payload(title.source),
         "eventSeq": title.event_seq,
         "updatedAt": title.updated_at,
     }
+    return rest if title.title is None else {"title": title.title, **rest}
 
 
 def _title_snapshot(snapshot: TitleSnapshot) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def _title_snapshot(snapshot: TitleSnapshot) -> dict[str, Any]:
 def _title_result(result: TitleResult) -> dict[str, Any]:
     if result.error is None:
         return {
-            "sessionId": result.session_id,
+            "sessionId": payload(result.session_id),
             "status": "fulfilled",
             "value": to_wire(result.value),
         }
@@ -235,7 +235,7 @@ def _title_result(result: TitleResult) -> dict[str, Any]:
         "code": result.error.code,
         "message": result.error.message,
     }
-    return {"sessionId": result.session_id, "status": "rejected", "reason": reason}
+    return {"sessionId": payload(result.session_id), "status": "rejected", "reason": reason}
 
 
 def _session_trace(trace: SessionTrace) -> dict[str, Any]:
