@@ -63,7 +63,7 @@ def last_title(events: Iterator[Event]) -> SessionTitle | None:
         return None
     data = last["data"]
     return SessionTitle(
-        title=data["title"],
+        title=data.get("title"),
         message_seqs=tuple(data["messageSeqs"]),
         source=data["source"],
         event_seq=last["seq"],

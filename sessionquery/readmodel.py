@@ -66,7 +66,8 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class SessionTitle:
-    title: str
+    title: str | None
+    """None if the event that should give one does not."""
     message_seqs: tuple[int, ...]
     source: dict[str, Any]
     event_seq: int

@@ -50,7 +50,8 @@ def _summary(reader: SessionReader, record: SessionRecord, signal: AbortSignal) 
             for event in session.events:
                 count += 1
                 if event["type"] == "session/title":
-                    title = str(event["data"]["title"])
+                    given = event["data"].get("title")
+                    title = None if given is None else str(given)
     except SessionQueryError as error:
         signal.raise_if_aborted()
         return SessionSummary(record, error=error)

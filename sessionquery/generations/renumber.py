@@ -88,7 +88,7 @@ class Numbering:
                 last: self.translate(op.get(last)),
             }
         change = _REFERENCES.get(row["type"])
-        if change is not None:
+        if change is not None and type(row["data"]) is dict:
             moved["data"] = change(self, row["data"])
         return moved
 
