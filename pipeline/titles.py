@@ -29,6 +29,7 @@ async def read_titles(
             except SessionQueryError:
                 break  # a title is an extra; the reads that matter report the same failure
             for result in results:
-                if result.value is not None and result.value.title is not None:
-                    titles[result.session_id] = result.value.title.title
+                found = None if result.value is None else result.value.title
+                if found is not None and found.title is not None:
+                    titles[result.session_id] = found.title
     return titles
