@@ -1,8 +1,8 @@
 """The stdio transport: one JSON-RPC message a line, stopped promptly by whatever ends the client.
 
 The SDK's own transport reads in a worker thread that no signal can interrupt. This one waits for
-the descriptors, so that a signal and the end of stdin end the server at once, and a closed stdout as
-soon as there is something to write.
+the descriptors, so that a signal and the end of stdin end the server at once, and a closed stdout
+as soon as there is something to write.
 """
 
 from __future__ import annotations
