@@ -304,7 +304,14 @@ class BodyRules:
         require(isinstance(data, dict), "has no payload")
 
     def _retry(self, event: Event, data: Any) -> None:
-        self._in_step(event, data)
+        # The step may have ended already, the turn may not.
+        require(
+            self._last_step > 0
+            and self.open_turn > 0
+            and same_number(data["turn"], self.open_turn)
+            and same_number(data["step"], self._last_step),
+            "does not belong to the newest step of the open turn",
+        )
         self._retries.scheduled(data)
 
     def _retry_started(self, event: Event, data: Any) -> None:

@@ -108,6 +108,10 @@ READABLE: dict[str, tuple[list[Row], int]] = {
         ],
         8,
     ),
+    "a retry after its step": (
+        [*OPEN_STEP, request_header(2), step_end(3), retry(4, 1), turn_end(5)],
+        6,
+    ),
     "a title of a person": (
         [row(0, "session/title", {"title": "t", "messageSeqs": [], "source": {"kind": "user"}})],
         1,
@@ -194,6 +198,9 @@ CORRUPT: dict[str, list[Row]] = {
     "a request header outside of a turn": [request_header(0)],
     "a request header with a system prompt": [turn_start(0), request_header(1, system="x")],
     "a retry too many": [*OPEN_STEP, request_header(2), retry(3, 2)],
+    "a retry after its turn": [
+        *OPEN_STEP, request_header(2), step_end(3), turn_end(4), retry(5, 1),
+    ],
     "a retry of another provider": [*OPEN_STEP, request_header(2), retry(3, 1, provider="q")],
     "an inherited marker": [row(0, "session/end-seed", MARKER)],
     "another session's delivery": [
