@@ -44,19 +44,28 @@ class IndexLocation:
 def locate_index(home: str, index_path: str | None) -> IndexLocation:
     """Apply the configuration: None is the default place, ``":memory:"`` no file at all."""
     real_home = os.path.realpath(home)
+    # The index notes the home as text; a path need not be valid UTF-8.
+    noted = os.fsencode(real_home).decode("utf-8", "backslashreplace")
     if index_path == MEMORY:
-        return IndexLocation(real_home, None, explicit=True)
+        return IndexLocation(noted, None, explicit=True)
     if index_path is not None:
         path = Path(os.path.realpath(Path(index_path).expanduser()))
-        return IndexLocation(real_home, path, explicit=True)
-    return IndexLocation(real_home, _default_path(real_home), explicit=False)
+        return IndexLocation(noted, path, explicit=True)
+    return IndexLocation(noted, _default_path(real_home), explicit=False)
 
 
 def _default_path(real_home: str) -> Path:
     import platformdirs
 
     digest = hashlib.sha256(os.fsencode(real_home)).hexdigest()[:16]
-    folder = Path(platformdirs.user_cache_dir("dsh-memory", appauthor=False))
+    try:
+        folder = Path(platformdirs.user_cache_dir("dsh-memory", appauthor=False))
+    except RuntimeError as error:  # no HOME, and no entry for this user
+        raise SessionQueryError(
+            "This user has no home directory, so there is no place for the index.",
+            code=INDEX_FAILED,
+            hint="Set HOME or XDG_CACHE_HOME, or index.path to a file or :memory:.",
+        ) from error
     return folder / f"{digest}-i{INDEX_VERSION}.sqlite3"
 
 
