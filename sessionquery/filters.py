@@ -102,17 +102,18 @@ def parse_event_filters(value: Any, *, allow_text: bool = True) -> tuple[EventFi
 
 def session_predicate(filters: Sequence[SessionFilter]) -> Callable[[SessionRecord], bool]:
     """Return a function that tells whether a record satisfies every clause."""
+    wanted = _value_sets(filters)
 
     def matches(record: SessionRecord) -> bool:
         header = record.header
-        for clause in filters:
+        for clause, values in wanted:
             if isinstance(clause, RangeFilter):
                 if not _inside(header.created_at, clause):
                     return False
             elif clause.kind == "availability":
                 if not (
-                    (record.live and "live" in clause.values)
-                    or (record.persisted and "persisted" in clause.values)
+                    (record.live and "live" in values)
+                    or (record.persisted and "persisted" in values)
                 ):
                     return False
             else:
@@ -123,7 +124,7 @@ def session_predicate(filters: Sequence[SessionFilter]) -> Callable[[SessionReco
                     if clause.kind == "cwd"
                     else header.parent_session
                 )
-                if value not in clause.values:
+                if value not in values:
                     return False
         return True
 
@@ -137,9 +138,10 @@ def event_predicate(filters: Sequence[EventFilter]) -> Callable[[EventDocument],
     matchers = {
         clause: literal_matcher(clause.text) for clause in filters if isinstance(clause, TextFilter)
     }
+    wanted = _value_sets(filters)
 
     def matches(document: EventDocument) -> bool:
-        for clause in filters:
+        for clause, values in wanted:
             if isinstance(clause, RangeFilter):
                 value = document.seq if clause.kind == "seq" else document.time
                 if not _inside(value, clause):
@@ -149,11 +151,21 @@ def event_predicate(filters: Sequence[EventFilter]) -> Callable[[EventDocument],
                     return False
             else:
                 name = document.type if clause.kind == "type" else document.surface
-                if name not in clause.values:
+                if name not in values:
                     return False
         return True
 
     return matches
+
+
+def _value_sets(
+    filters: Sequence[SessionFilter | EventFilter],
+) -> list[tuple[SessionFilter | EventFilter, frozenset[str | None]]]:
+    """Return each clause with its values, of which there may be very many."""
+    return [
+        (clause, frozenset(clause.values) if isinstance(clause, ListFilter) else frozenset())
+        for clause in filters
+    ]
 
 
 def _inside(value: int, clause: RangeFilter) -> bool:

@@ -202,7 +202,7 @@ class SessionStore:
             except SessionQueryError as error:
                 if isinstance(error.__cause__, FileNotFoundError):
                     return None
-                outcome = HeaderProblem("fatal", error.message)
+                outcome = HeaderProblem("fatal", error.message.rstrip("."))
             known = _KnownHeader(log.revision, outcome)
             if now - max(log.revision.mtime_ns, log.revision.ctime_ns) <= RECENT_NS:
                 return outcome

@@ -130,7 +130,7 @@ class LogScanner:
             if isinstance(header_error.__cause__, FileNotFoundError):
                 self._gone(task)
                 return None
-            header = HeaderProblem("fatal", header_error.message)
+            header = HeaderProblem("fatal", header_error.message.rstrip("."))
         if isinstance(header, HeaderProblem):
             failure = None
         log = IndexedLog(

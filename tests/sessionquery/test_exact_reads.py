@@ -12,7 +12,11 @@ from made_stores import T0, MadeStore, replace, user
 
 from sessionquery.abort import AbortSignal
 from sessionquery.errors import INVALID_FILTER, INVALID_LINEAGE, SessionQueryError
-from sessionquery.filters import parse_event_filters, parse_session_filters
+from sessionquery.filters import (
+    parse_event_filters,
+    parse_session_filters,
+    session_predicate,
+)
 from sessionquery.folding import literal_matcher, simple_fold
 from sessionquery.lineage import trace_lineage
 from sessionquery.live import LiveSessions
@@ -194,3 +198,13 @@ def test_titles_are_read_once_an_id_in_order_of_first_mention(
     results = store.reader().read_titles(["b", "x", "a", "b"], signal=SIGNAL)
     assert [result.session_id for result in results] == ["b", "x", "a"]
     assert [result.error is None for result in results] == [True, False, True]
+
+
+def test_filters_may_have_very_many_values() -> None:
+    many = [f"s{number}" for number in range(100_000)]
+    clauses = parse_session_filters([{"kind": kind, "values": many} for kind in ("id", "cwd")])
+    matches = session_predicate(clauses)
+    headers = [SessionHeader(name, 0, False, 0, cwd=name) for name in many[-2000:]]
+    records = [SessionRecord(header, live=False, persisted=True) for header in headers]
+    # Four hundred million comparisons, if the values were looked through one by one.
+    assert all(map(matches, records))
