@@ -42,19 +42,34 @@ class LiveIndex:
         self._database: IndexDatabase | None = None
 
     def synchronize(self) -> dict[str, IndexedLog]:
-        """Take in what changed and return the live sessions by id."""
+        """Take in what changed and return the live sessions by id.
+
+        Raises:
+            SessionQueryError: ``PERSISTENCE_FAILED`` for a session whose text cannot be read; the
+                others are taken in, and later calls try again.
+        """
         sessions = {session.header.id: session for session in self._live.all()}
         if not sessions and not self._known:
             return {}
         writer = IndexWriter(self.connection, partial(begin_writing, self.connection))
-        for session_id in self._known.keys() - sessions.keys():
-            writer.remove_log(self._known.pop(session_id).log.id)
-        for session_id, session in sessions.items():
-            revision = session.revision
-            known = self._known.get(session_id)
-            if known is None or known.revision != revision:
-                self._known[session_id] = self._take(writer, session, known)
-        writer.commit()
+        failure: SessionQueryError | None = None
+        try:
+            for session_id in self._known.keys() - sessions.keys():
+                writer.remove_log(self._known.pop(session_id).log.id)
+            for session_id, session in sessions.items():
+                revision = session.revision
+                known = self._known.get(session_id)
+                if known is None or known.revision != revision:
+                    try:
+                        self._known[session_id] = self._take(writer, session, known)
+                    except SessionQueryError as error:
+                        failure = failure or error
+            writer.commit()
+        except BaseException:
+            self.close()
+            raise
+        if failure is not None:
+            raise failure
         return {session_id: known.log for session_id, known in self._known.items()}
 
     @property
@@ -71,16 +86,12 @@ class LiveIndex:
 
     def _take(self, writer: IndexWriter, session: LiveSession, known: _Known | None) -> _Known:
         snapshot = session.snapshot()
-        replaced_session = known is not None and known.revision[0] != session.identity
-        if known is not None and replaced_session:
-            writer.remove_log(known.log.id)
-            known = None
         log_id = session.identity
         documents, packed = _documents(log_id, snapshot)
         times = array("q", (event["time"] for event in snapshot.events))
         log = IndexedLog(
             id=log_id,
-            found=FoundLog("", session.header.id, "", "plain", _NOWHERE),
+            found=FoundLog("", str(log_id), "", "plain", _NOWHERE),
             read_at_ns=0,
             bytes_hash=None,
             family=None,
@@ -91,6 +102,9 @@ class LiveIndex:
             newest=max(times, default=None),
             content=session_digest(session.header, snapshot.row_count, packed),
         )
+        if known is not None and known.revision[0] != session.identity:
+            writer.remove_log(known.log.id)
+            known = None
         writer.start_log(log_id, replaces=known is not None)
         writer.add_documents(documents)
         writer.finish_log(log, times)

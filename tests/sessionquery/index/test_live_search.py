@@ -101,3 +101,37 @@ def test_a_session_whose_lock_is_held_is_live(home: Home, searcher: MakeSearcher
     finally:
         os.close(handle)
     assert search.ids("newt", session_filters=only_live) == []
+
+
+def test_an_unreadable_live_session_fails_searches_only_while_it_is_there(
+    home: Home, searcher: MakeSearcher
+) -> None:
+    home.session("p", "newt")
+    live = LiveSessions()
+    search = searcher(live=live)
+    live.create(header("good"), [user_message(0, "newt live", T0)])
+    bad = live.create(header("s"), [user_message(0, "newt soon", T0)])
+    live.create(header("later"), [user_message(0, "newt last", T0)])
+    assert sorted(search.ids("newt")) == ["good", "later", "p", "s"]
+    bad.append("todo/write", None)
+    for _ in range(2):
+        with pytest.raises(SessionQueryError) as caught:
+            search.ids("newt")
+        assert caught.value.code == "SESSION_QUERY_PERSISTENCE_FAILED"
+    live.create(header("s"), [user_message(0, "newt anew", T0)])
+    assert sorted(search.ids("newt")) == ["good", "later", "p", "s"]
+    assert search.ids("soon") == []
+    live.remove("s")
+    assert sorted(search.ids("newt")) == ["good", "later", "p"]
+
+
+@pytest.mark.parametrize("session_id", ["\ud800", "a/../b", "", "\0"])
+def test_a_live_session_may_have_any_id(
+    home: Home, searcher: MakeSearcher, session_id: str
+) -> None:
+    live = LiveSessions()
+    live.create(header(session_id, cwd="\udc80"), [user_message(0, "newt \ud83d", T0)])
+    page = searcher(live=live).sessions("newt")
+    (hit,) = page.items
+    assert (hit.header.id, hit.header.cwd) == (session_id, "\udc80")
+    assert hit.best_match.snippet == "newt \ufffd"
