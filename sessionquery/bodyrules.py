@@ -16,6 +16,7 @@ from sessionquery.chainrules import (
     check_shadowed,
     same_number,
 )
+from sessionquery.errors import INVALID_SURFACE, SessionQueryError
 from sessionquery.jstext import is_count
 from sessionquery.messagerules import (
     TITLE_SOURCE,
@@ -32,9 +33,9 @@ from sessionquery.model import Event
 from sessionquery.paths import CURRENT_GENERATION
 from sessionquery.rows import KNOWN_TYPES, SURFACE_TYPES
 from sessionquery.surfacefold import SurfaceFold
-from sessionquery.toolcalls import SurfaceError, ToolCalls, ToolCallState
+from sessionquery.toolcalls import ToolCalls, ToolCallState
 
-__all__ = ["BodyError", "BodyRules", "SurfaceError"]
+__all__ = ["BodyError", "BodyRules"]
 
 _LOG_ONLY_TYPES: Final = KNOWN_TYPES - SURFACE_TYPES
 
@@ -53,6 +54,8 @@ class BodyRules:
         surface: Numbers of the current surface events in list order.
         replaced_by: For each shadowed event the event that replaced it.
         inherited_event_count: Number of the last ``inherited`` marker, 0 without one.
+        surface_fault: What is wrong with a replacement although the log as such is right. Then
+            nothing that needs the surface can be told, but all else.
     """
 
     def __init__(self, *, session_id: str, is_seeded: bool, is_migrated: bool = False) -> None:
@@ -62,6 +65,7 @@ class BodyRules:
         self.surface = self._fold.order
         self.replaced_by = self._fold.replaced_by
         self.inherited_event_count = 0
+        self.surface_fault: str | None = None
         self._session_id = session_id
         self._is_seeded = is_seeded
         self._is_migrated = is_migrated
@@ -155,6 +159,18 @@ class BodyRules:
                 raise BodyError(what)
         if self._unidentified is not None:
             raise self._unidentified
+
+    def check_surface(self) -> None:
+        """Make sure that the surface can be told.
+
+        Raises:
+            SessionQueryError: ``INVALID_SURFACE``.
+        """
+        if self.surface_fault is not None:
+            raise SessionQueryError(
+                f"Session {self._session_id!r} has an invalid surface: {self.surface_fault}.",
+                code=INVALID_SURFACE,
+            )
 
     def unanswered_calls(self) -> Iterator[ToolCallState]:
         """Yield the open step's tool calls without a result, in order of appearance."""
@@ -282,7 +298,9 @@ class BodyRules:
         else:
             self._in_turn()
             self._fold.add(event)
-            self._calls.replace(event)
+            fault = self._calls.replace(event)
+            if fault is not None and self.surface_fault is None:
+                self.surface_fault = f"{_place(event)} {fault}"
 
     def _dispatch_start(self, event: Event, data: Any) -> None:
         self._in_turn()

@@ -14,6 +14,7 @@ from typing import Literal
 from sessionquery.discovery import FoundLog, StoreFault
 from sessionquery.errors import (
     CORRUPT_SESSION,
+    INVALID_SURFACE,
     PERSISTENCE_FAILED,
     SESSION_NOT_FOUND,
     SessionQueryError,
@@ -151,7 +152,7 @@ def store_failure(problem: UnreadableSession) -> SessionQueryError:
     """Return the error that ends operations over a whole store because of one file."""
     return SessionQueryError(
         f"The session store cannot be read: {problem.path}: {problem.reason}.",
-        code=PERSISTENCE_FAILED,
+        code=INVALID_SURFACE if problem.code == INVALID_SURFACE else PERSISTENCE_FAILED,
         hint=SKIP_HINT,
     )
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from sessionquery.abort import AbortSignal
-from sessionquery.bodyrules import BodyError, BodyRules, SurfaceError
+from sessionquery.bodyrules import BodyError, BodyRules
 from sessionquery.closing import closing_rows
 from sessionquery.discovery import FoundLog
 from sessionquery.errors import (
     ABORTED,
     CORRUPT_SESSION,
-    INVALID_SURFACE,
     PERSISTENCE_FAILED,
     SessionQueryError,
 )
@@ -106,8 +105,6 @@ class EventStream:
                 yield from self._events()
         except FrameError as error:
             raise self._corrupt(str(error)) from error
-        except SurfaceError as error:
-            raise self._corrupt(str(error), code=INVALID_SURFACE) from error
         except BodyError as error:
             if self._generation < CURRENT_GENERATION and not isinstance(
                 error, MessageIdentityError
@@ -230,8 +227,10 @@ class EventStream:
             code=PERSISTENCE_FAILED,
         )
 
-    def _corrupt(self, reason: str, *, code: str = CORRUPT_SESSION) -> SessionQueryError:
-        return SessionQueryError(f"The session log {self._path} is corrupt: {reason}.", code=code)
+    def _corrupt(self, reason: str) -> SessionQueryError:
+        return SessionQueryError(
+            f"The session log {self._path} is corrupt: {reason}.", code=CORRUPT_SESSION
+        )
 
 
 def _parse_unusual(line: bytes | memoryview) -> Any:

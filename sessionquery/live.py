@@ -13,6 +13,7 @@ from sessionquery.messagerules import BodyError
 from sessionquery.model import Event, SessionHeader
 
 if TYPE_CHECKING:
+    from sessionquery.bodyrules import BodyRules
     from sessionquery.logfile import LoadedLog
 
 _identities: Final = itertools.count(1)
@@ -32,13 +33,10 @@ class LiveSession:
     """
 
     def __init__(self, header: SessionHeader, events: Iterable[Event] = ()) -> None:
-        # Most processes have no live session and need none of the rules.
-        from sessionquery.bodyrules import BodyRules
-
         self.header = header
         self.identity = next(_identities)
         self._lock = threading.Lock()
-        self._rules = BodyRules(session_id=header.id, is_seeded=header.is_seeded)
+        self._rules = self._new_rules()
         self._events: list[Event] = []
         for event in events:
             self._accept(event)
@@ -104,12 +102,24 @@ class LiveSession:
                 format_status="current",
             )
 
+    def _new_rules(self) -> BodyRules:
+        # Most processes have no live session and need none of the rules.
+        from sessionquery.bodyrules import BodyRules
+
+        return BodyRules(session_id=self.header.id, is_seeded=self.header.is_seeded)
+
     def _accept(self, event: Event) -> None:
         try:
             if event["seq"] != len(self._events):
                 raise BodyError(f"event number {event['seq']} is not {len(self._events)}")
             self._rules.accept(event)
+            if self._rules.surface_fault is not None:
+                raise BodyError(self._rules.surface_fault)
         except BodyError as error:
+            # What was refused may have left traces in the rules.
+            self._rules = self._new_rules()
+            for accepted in self._events:
+                self._rules.accept(accepted)
             raise SessionQueryError(
                 f"The live session {self.header.id!r} cannot take the event: {error}.",
                 code=INVALID_SURFACE,

@@ -77,10 +77,12 @@ def load_log(
 
     Raises:
         SessionQueryError: ``CORRUPT_SESSION`` for a log that breaks the format's rules,
-            ``PERSISTENCE_FAILED`` for one that this program cannot interpret or read, ``ABORTED``.
+            ``PERSISTENCE_FAILED`` for one that this program cannot interpret or read,
+            ``INVALID_SURFACE``, ``ABORTED``.
     """
     with EventStream(root, found, signal=signal, children=children) as stream:
         events = list(stream)
+        stream.rules.check_surface()
         codes = stream.rules.classification(len(events))
         return LoadedLog(
             header=stream.header,
@@ -160,6 +162,7 @@ class ScannedLog:
                     del event
                     yield seq, kind, time, text, names
         stream = self._stream
+        stream.rules.check_surface()
         self.inherited_event_count = stream.rules.inherited_event_count
         self.event_count = count
         self.row_count = stream.row_count

@@ -22,29 +22,42 @@ class OpenSession:
 
     @property
     def inherited_event_count(self) -> int:
-        source = self.loaded or self.rules
-        assert source is not None
-        return source.inherited_event_count
+        return self._source.inherited_event_count
 
     @property
     def surface_order(self) -> list[int]:
-        if self.loaded is not None:
-            return self.loaded.surface_order
-        assert self.rules is not None
-        return self.rules.surface
+        self.check_surface()
+        return self.loaded.surface_order if self.loaded is not None else self._rules.surface
 
     @property
     def replaced_by(self) -> dict[int, int]:
-        source = self.loaded or self.rules
-        assert source is not None
-        return source.replaced_by
+        self.check_surface()
+        return self._source.replaced_by
 
     def surfaces(self, count: int) -> list[Surface]:
         """Return the classification of the events 0..count-1."""
+        self.check_surface()
         if self.loaded is not None:
             return self.loaded.surfaces
+        return [SURFACE_NAMES[code] for code in self._rules.classification(count)]
+
+    def check_surface(self) -> None:
+        """Make sure that the surface can be told; what tells it does so by itself.
+
+        Raises:
+            SessionQueryError: ``INVALID_SURFACE``.
+        """
+        if self.rules is not None:
+            self.rules.check_surface()
+
+    @property
+    def _rules(self) -> BodyRules:
         assert self.rules is not None
-        return [SURFACE_NAMES[code] for code in self.rules.classification(count)]
+        return self.rules
+
+    @property
+    def _source(self) -> LoadedLog | BodyRules:
+        return self.loaded or self._rules
 
 
 def open_live(live: LiveSession) -> OpenSession:

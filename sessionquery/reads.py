@@ -122,6 +122,7 @@ class SessionReader:
                 with self._store.stream(session, corpus, signal=signal) as stream:
                     for event in stream:
                         event_text(event)
+                    stream.rules.check_surface()
             except (SessionQueryError, PayloadError) as error:
                 signal.raise_if_aborted()
                 code = error.code if isinstance(error, SessionQueryError) else PERSISTENCE_FAILED
@@ -179,17 +180,17 @@ class SessionReader:
                 try:
                     text = event_text(event)
                 except PayloadError as error:
-                    # A log that turns out to be corrupt counts before it.
+                    # A log that turns out to be corrupt, or its surface, counts before it.
                     unreadable = unreadable or error
                     continue
                 if text:
                     found.append((event["seq"], event["type"], event["time"], text))
+            surfaces = session.surfaces(count)
             if unreadable is not None:
                 raise SessionQueryError(
                     f"Session {session.header.id!r} has no readable text: {unreadable}.",
                     code=PERSISTENCE_FAILED,
                 ) from unreadable
-            surfaces = session.surfaces(count)
             name = session.header.id
         documents = (
             EventDocument(name, seq, kind, time, surfaces[seq], text)
@@ -200,6 +201,7 @@ class SessionReader:
     def read_session(self, session_id: Any, *, signal: AbortSignal) -> SessionLog:
         with self.open(session_id, signal=signal) as session:
             events = tuple(session.events)
+            session.check_surface()
             return SessionLog(session.header, session.inherited_event_count, events)
 
     def read_surface(self, session_id: Any, *, signal: AbortSignal) -> SurfaceView:
@@ -295,6 +297,7 @@ class SessionReader:
         with self._store.stream(session, None, signal=signal) as stream:
             try:
                 events = tuple(stream)
+                stream.rules.check_surface()
                 for event in events:
                     check_observed(event)
             except SessionQueryError as error:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+import orjson
 
 from sessionquery.messagerules import (
     BodyError,
@@ -13,6 +17,10 @@ from sessionquery.messagerules import (
     require,
 )
 from sessionquery.model import Event
+
+_USUAL_DATA: Final = frozenset(("turn", "step", "message"))
+_USUAL_MESSAGE: Final = frozenset(("role", "toolCallId", "isError", "content", "source", "id"))
+_USUAL_SOURCE: Final = frozenset(("kind", "callId"))
 
 
 @dataclass(slots=True)
@@ -26,16 +34,12 @@ class ToolCallState:
     answered: bool = False
 
 
-class SurfaceError(BodyError):
-    """A replacement changes what it must not; exact reads have a code of their own for it."""
-
-
 class ToolCalls:
     """Each call is announced once, recorded at most once as announced, and answered once."""
 
     def __init__(self) -> None:
         self._calls: dict[str, ToolCallState] = {}
-        self._results: dict[int, tuple[Any, Any, str]] = {}
+        self._results: dict[int, Hashable] = {}
 
     def forget(self) -> None:
         """Leave the calls of a step behind."""
@@ -84,16 +88,51 @@ class ToolCalls:
                 "answers a tool call that was not started",
             )
         call.answered = True
-        self._results[event["seq"]] = (data.get("turn"), data.get("step"), call_id)
+        self._results[event["seq"]] = _apart_from_content(data)
 
-    def replace(self, event: Event) -> None:
-        """Take in a ``tool/result`` that replaced another; it may only have other content.
+    def replace(self, event: Event) -> str | None:
+        """Take in a ``tool/result`` that replaced another.
 
-        Raises:
-            SurfaceError: It replaced something else, or more of a result than its content.
+        Returns:
+            What is wrong with the replacement: it must be one of a single tool result, and have
+            other content at most.
         """
         data = event["data"]
-        shown = (data.get("turn"), data.get("step"), check_tool_message(data))
-        if self._results.get(event["surfaceOp"]["startSeq"]) != shown:
-            raise SurfaceError("replaces a tool result by more than other content")
-        self._results[event["seq"]] = shown
+        check_tool_message(data)
+        shown = self._results[event["seq"]] = _apart_from_content(data)
+        operation = event["surfaceOp"]
+        if operation["startSeq"] != operation["endSeq"]:
+            return "replaces more than one event by a tool result"
+        replaced = self._results.get(operation["startSeq"])
+        if replaced is None:
+            return "replaces something else by a tool result"
+        return None if replaced == shown else "replaces a tool result by more than other content"
+
+
+def _apart_from_content(data: dict[str, Any]) -> Hashable:
+    """Return what two tool results have in common if they differ in their content only."""
+    message = data["message"]
+    source = message["source"]
+    key = (
+        data.get("turn"),
+        data.get("step"),
+        message["toolCallId"],
+        message["id"],
+        message.get("isError"),
+    )
+    if (
+        data.keys() == _USUAL_DATA
+        and message.keys() == _USUAL_MESSAGE
+        and source.keys() == _USUAL_SOURCE
+    ):
+        return key
+    rest = {
+        **{name: value for name, value in data.items() if name not in ("turn", "step", "message")},
+        "message": {name: value for name, value in message.items() if name != "content"},
+    }
+    try:
+        text = orjson.dumps(rest, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        # A lone surrogate, or a number beyond 64 bits.
+        text = json.dumps(rest, sort_keys=True).encode("ascii")
+    return (*key, hashlib.blake2b(text, digest_size=16).digest())

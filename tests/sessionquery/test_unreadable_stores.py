@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from made_stores import MadeStore, lines, turn_start, user
+from made_stores import MadeStore, assistant, lines, tool_block, turn_start, user
 
 from sessionquery.abort import AbortSignal
 from sessionquery.errors import CORRUPT_SESSION, PERSISTENCE_FAILED, SessionQueryError
@@ -187,6 +187,13 @@ def test_a_live_session_refuses_contradicting_events(make_store: Callable[[], Ma
         session.append("turn/start", {"turn": 9})
     assert caught.value.code == "SESSION_QUERY_INVALID_SURFACE"
     assert session.revision == before
+    # What was refused leaves no traces: the same call may be announced again.
+    live_call = {"turn": 1, "step": 1, "stream": [], "usage": {}}
+    live_call["message"] = assistant(0, tool_block())["data"]["message"]
+    session.append("step/start", {"turn": 1, "step": 1})
+    with pytest.raises(SessionQueryError):
+        session.append("assistant/message", live_call)
+    session.append("assistant/message", live_call, surface_op="append")
     live.remove("live")
     with pytest.raises(SessionQueryError, match='session "live" not found'):
         make_store().reader(live=live).list_events("live", signal=SIGNAL)

@@ -33,6 +33,50 @@ def test_fail_also_ends_a_search_in_a_healthy_session(broken: Home, searcher: Ma
         searcher().events("ok", "newt")
 
 
+def test_an_invalid_surface_has_its_own_code(home: Home, searcher: MakeSearcher) -> None:
+    home.session("ok", "newt")
+    where = {"turn": 1, "step": 1}
+    call = {"type": "tool-call", "id": "c", "name": "read", "arguments": "{}"}
+    model = {"kind": "model", "provider": "p", "model": "m"}
+    tool = {"kind": "tool", "callId": "c"}
+    result = {"role": "tool", "toolCallId": "c", "isError": False, "content": [], "source": tool}
+    said = {"role": "assistant", "content": [call], "source": model, "id": "a"}
+    whole: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("turn/start", {"turn": 1}, {}),
+        ("step/start", where, {}),
+        (
+            "assistant/message",
+            {**where, "message": said, "usage": {}, "stream": []},
+            {"surfaceOp": "append"},
+        ),
+        ("tool/call", {**where, "callId": "c", "name": "read", "arguments": "{}"}, {}),
+        ("tool/result", {**where, "message": {**result, "id": "r"}}, {"surfaceOp": "append"}),
+        (
+            "tool/result",
+            {**where, "message": {**result, "id": "another"}},
+            {
+                "surfaceOp": {"op": "replace", "startSeq": 4, "endSeq": 4},
+                "sourceEventSeqs": [4],
+            },
+        ),
+    ]
+    home.session("bad").append_rows(
+        [
+            {"type": kind, "seq": seq, "time": T0, "data": data, **envelope}
+            for seq, (kind, data, envelope) in enumerate(whole)
+        ]
+    )
+    for ask in (
+        lambda: searcher().ids("newt"),
+        lambda: searcher().events("ok", "newt"),
+        lambda: searcher(unreadable="skip").events("bad", "newt"),
+    ):
+        with pytest.raises(SessionQueryError) as caught:
+            ask()
+        assert caught.value.code == "SESSION_QUERY_INVALID_SURFACE"
+    assert searcher(unreadable="skip").ids("newt") == ["ok"]
+
+
 def test_skip_leaves_out_and_says_so_on_every_result(broken: Home, searcher: MakeSearcher) -> None:
     search = searcher(unreadable="skip")
     for page in (search.sessions("newt"), search.events("ok", "newt"), search.sessions("zz")):
