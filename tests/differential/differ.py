@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Random stores, random requests, the real engine and ours side by side.
 
-    python tests/differential/differ.py [--stores N] [--requests N] [--seed N] [--old] [--keep DIR]
+    python tests/differential/differ.py [--stores N] [--requests N] [--seed N]
+        [--old | --damaged] [--keep DIR]
 
 Prints every disagreement and a figure, and exits with 1 if there is one. With --old the stores hold
-mutated logs of older formats. With --keep the store, the requests and both answers of each
-disagreeing seed stay in DIR. Needs the real runtime.
+mutated logs of older formats, with --damaged damaged ones of the current format. With --keep the
+store, the requests and both answers of each disagreeing seed stay in DIR. Needs the real runtime.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "oracle")]
 
 import compare  # noqa: E402
+import damaged_store  # noqa: E402
 import dsh  # noqa: E402
 import old_store  # noqa: E402
 import random_requests  # noqa: E402
@@ -53,6 +55,13 @@ def judge_old(seed: int, folder: Path) -> Verdict:
     home = folder / "home"
     home.mkdir()
     return _compared(seed, home, old_store.build(home, seed), folder)
+
+
+def judge_damaged(seed: int, folder: Path) -> Verdict:
+    """The same with a store of damaged logs of the current format."""
+    home = folder / "home"
+    home.mkdir()
+    return _compared(seed, home, damaged_store.build(home, seed), folder)
 
 
 def _compared(seed: int, home: Path, requests: list[dict[str, Any]], folder: Path) -> Verdict:
@@ -97,6 +106,7 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--old", action="store_true", help="mutated logs of older formats")
+    parser.add_argument("--damaged", action="store_true", help="damaged logs of this format")
     parser.add_argument("--keep", type=Path)
     arguments = parser.parse_args()
     compared = wrong = 0
@@ -105,6 +115,8 @@ def main() -> int:
         try:
             if arguments.old:
                 verdict = judge_old(seed, folder)
+            elif arguments.damaged:
+                verdict = judge_damaged(seed, folder)
             else:
                 verdict = judge(seed, arguments.requests, folder)
             compared += verdict.compared

@@ -56,7 +56,7 @@ def build(home: Path, seed: int) -> list[dict[str, Any]]:
     ids = [f"old-{number:02d}" for number in range(SESSIONS)]
     for session_id in ids:
         header, rows = copy.deepcopy(rng.choice(_material()))
-        lines = _mutated(rng, header, rows)
+        lines = mutated(rng, header, rows)
         kept = {key: value for key, value in header.items() if key != "origin"}
         _write(home, {**kept, "id": session_id, "cwd": "/w"}, lines)
     requests: list[tuple[str, Row]] = [
@@ -112,7 +112,7 @@ def _line(row: Any) -> bytes:
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
-def _mutated(rng: random.Random, header: Row, rows: list[Row]) -> list[bytes]:
+def mutated(rng: random.Random, header: Row, rows: list[Row]) -> list[bytes]:
     raw: dict[int, bytes] = {}
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         if rows:

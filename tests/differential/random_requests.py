@@ -14,6 +14,13 @@ Request = dict[str, Any]
 SURFACES = ("current", "shadowed", "log-only")
 TYPES = ("user/message", "assistant/message", "tool/call", "tool/result", "turn/end", "todo/write")
 
+# Containers that JavaScript would turn into odd texts are left out: [] for "", for instance.
+ODD: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, -1, 2.0, 1.5, 20, 50, 51, 100, 101, 2**53, -(2**63), 1e300),
+    *("", " ", "1", "newt", "\u0000", "\ud800", '"', "x" * 300, "e30", "a/b", "..", "/"),
+)
+TITLED: tuple[Any, ...] = ("nowhere", "", 5, True, None, "x" * 300)
+
 
 def requests(home: Path, seed: int, count: int) -> list[Request]:
     """Return `count` requests with the ids "1", "2", …; some follow an earlier one's cursor."""
@@ -43,6 +50,8 @@ def session_ids(home: Path) -> list[str]:
 def _request(rng: random.Random, ids: list[str]) -> tuple[str, Request]:
     session = rng.choice(ids) if rng.random() < 0.97 else "nowhere"
     one: Request = {"sessionId": session}
+    if rng.random() < 0.12:
+        return _odd(rng, session)
     choice = rng.random()
     if choice < 0.34:
         return "searchSessions", _search_sessions(rng, ids)
@@ -75,6 +84,46 @@ def _request(rng: random.Random, ids: list[str]) -> tuple[str, Request]:
     if choice < 0.98:
         return rng.choice(whole), one
     return "listSessions", {}
+
+
+def _odd(rng: random.Random, session: str) -> tuple[str, Request]:
+    """Return a request with arguments that most likely do not fit."""
+    one: Request = {"sessionId": session}
+    value = rng.choice(ODD)
+    choice = rng.randrange(8)
+    if choice == 0:
+        operation = rng.choice(("listEvents", "readTitle", "observeSessionFull", "traceSession"))
+        return operation, {"sessionId": value}
+    if choice == 1:
+        return rng.choice(("readEvent", "traceEvent")), {**one, "seq": value}
+    if choice == 2:
+        return "readEvent", {**one, "seq": 1, rng.choice(("before", "after")): value}
+    if choice == 3:
+        return "readTitleSnapshots", {"sessionIds": [session, *rng.choices(TITLED, k=3)]}
+    if choice == 4:
+        name = rng.choice(("limit", "cursor", "query"))
+        return "searchSessions", {"query": "newt", name: value}
+    if choice == 5:
+        name = rng.choice(("limit", "cursor", "query", "sessionId"))
+        return "searchEvents", {**one, "query": "newt", name: value}
+    if choice == 6:
+        clauses = [_odd_clause(rng) for _ in range(rng.choice((1, 1, 2, 15)))]
+        name = rng.choice(("sessionFilters", "eventFilters"))
+        return "searchSessions", {"query": "newt", name: clauses}
+    operation = rng.choice(("filterEvents", "filterSessions"))
+    return operation, {**one, "filters": [_odd_clause(rng) for _ in range(2)]}
+
+
+def _odd_clause(rng: random.Random) -> Request:
+    kinds = ("id", "cwd", "parent", "created-at", "availability", "seq", "time", "type", "surface")
+    clause: Request = {"kind": rng.choice((*kinds, "text", "ID"))}
+    if rng.random() < 0.6:
+        values = ("live", "persisted", "current", "user/message", None, 5, "s0")
+        clause["values"] = rng.choices(values, k=rng.randint(0, 2))
+    for name in ("from", "to", "text"):
+        if rng.random() < 0.3:
+            clause[name] = rng.choice(ODD)
+    return clause
 
 
 def _search_sessions(rng: random.Random, ids: list[str]) -> Request:

@@ -89,6 +89,7 @@ BLANKS = (
     "\r\n",
     "\x1c",
 )
+NAMES = ("s", "S", "session", "tie-", "a.b", "x_y", "~", "é", "ß", "a b", "a/b", "数", "..")
 CWDS = ("/w/a", "/w/a", "/w/b c", "/w/项目", "/", "/w/~x:y", None)
 TOOLS = ("bash", "read", "grep", "mcp__memory__recall_memory")
 SOURCES = (
@@ -153,7 +154,9 @@ class Log:
             title = {"title": text(self.rng, 3), "messageSeqs": [], "source": {"kind": "user"}}
             self.add("session/title", title)
         elif pick == 3:
-            self.add("some/thing-unknown", {"text": "database"}, ignorable=True)
+            kind = self.rng.choice(("some/thing-unknown", "plan/mode", "todo/write"))
+            known = {"todos": [{"content": "database", "status": "pending"}]}
+            self.add(kind, known if kind == "todo/write" else {"text": "newt"}, ignorable=True)
         else:
             self.add("session/end-seed", {})
 
@@ -170,6 +173,8 @@ class Log:
             if step == 1:
                 self.opening(where)
             self.assistant(where)
+            if self.rng.random() < 0.2:
+                self.shorten(where)
             self.add("step/end", where)
         self.add("turn/end", {"turn": self.turn, "reason": self.rng.choice(ENDS)})
 
@@ -261,6 +266,29 @@ class Log:
         self.humans = [human for human in self.humans if human not in shadowed]
         self.add("compaction/end", ids)
 
+    def shorten(self, where: Row) -> None:
+        """Replace a tool's result of this step by a shorter one."""
+        results = [
+            seq
+            for seq in self.surface
+            if self.rows[seq]["type"] == "tool/result"
+            and self.rows[seq]["data"].items() >= where.items()
+        ]
+        if not results:
+            return
+        old = self.rng.choice(results)
+        before = self.rows[old]["data"]
+        message = {**before["message"], "id": self.new_id(), "content": [block("pruned newt")]}
+        data = {**before, "message": message}
+        cited = self.rows[old].get("sourceEventSeqs", [])
+        seq = self.add(
+            "tool/result",
+            data,
+            sourceEventSeqs=sorted({old, *cited} if self.rng.random() < 0.5 else {old}),
+            surfaceOp={"op": "replace", "startSeq": old, "endSeq": old},
+        )
+        self.surface[self.surface.index(old)] = seq
+
     def interrupt(self) -> None:
         """Leave the last turn open, as a killed process does."""
         self.turn += 1
@@ -310,7 +338,7 @@ def build(home: Path, seed: int) -> None:
     zstd = bool(seed % 2)
     logs: list[Log] = []
     for number in range(rng.randint(3, 12)):
-        logs.append(_session(rng, number, logs))
+        logs.append(session(rng, number, logs))
     damaged = rng.randrange(len(logs)) if rng.random() < 0.3 else None
     for number, log in enumerate(logs):
         _write(home / "sessions", log, zstd=zstd, torn=number == damaged)
@@ -318,9 +346,9 @@ def build(home: Path, seed: int) -> None:
     (home / "home.json").write_text(json.dumps(note), "utf-8")
 
 
-def _session(rng: random.Random, number: int, logs: list[Log]) -> Log:
+def session(rng: random.Random, number: int, logs: list[Log]) -> Log:
     created = T0 + rng.choice((0, 1000, 1000, 5000, number * 1000))
-    name = rng.choice(("s", "S", "session", "tie-", "a.b", "x_y")) + f"{number}"
+    name = rng.choice(NAMES) + f"{number}"
     header: Row = {"type": "session", "version": 4, "id": name, "createdAt": created}
     cwd = rng.choice(CWDS)
     parent = rng.choice(logs) if logs and rng.random() < 0.4 else None
@@ -373,10 +401,10 @@ def _inherit(log: Log, parent: Log) -> None:
 
 
 def _write(root: Path, log: Log, *, zstd: bool, torn: bool) -> None:
-    folder = root / _project(log.header.get("cwd")) / _escape(log.header["id"])
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "session.lock").touch()
-    lines = [_line(row) for row in (log.header, *log.rows)]
+    place = folder(root, log.header)
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "session.lock").touch()
+    lines = [line(row) for row in (log.header, *log.rows)]
     if not zstd:
         content = b"".join(lines)
     else:
@@ -391,10 +419,18 @@ def _write(root: Path, log: Log, *, zstd: bool, torn: bool) -> None:
     if torn and len(content) > len(lines[0]) + 400:
         content = content[: -log.rng.randint(1, 200)]
     name = "session.v4.jsonl.zstd" if zstd else "session.v4.jsonl"
-    (folder / name).write_bytes(content)
+    (place / name).write_bytes(content)
 
 
-def _line(row: Row) -> bytes:
+def folder(root: Path, header: Row) -> Path:
+    """Return the directory of a session."""
+    name = str(header["id"])
+    if name in (".", ".."):
+        return root / _project(header.get("cwd")) / name.replace(".", "~002E")
+    return root / _project(header.get("cwd")) / _escape(name)
+
+
+def line(row: Row) -> bytes:
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 

@@ -10,6 +10,7 @@ import pytest
 
 SEEDS = range(1000, 1006)
 OLD_SEEDS = range(2000, 2003)
+DAMAGED_SEEDS = range(3000, 3003)
 REQUESTS = 40
 
 
@@ -42,5 +43,16 @@ def test_mutated_older_logs_are_read_or_refused_alike(seed: int, tmp_path: Path)
 
     need_the_real_runtime()
     verdict = differ.judge_old(seed, tmp_path)
+    assert verdict.compared > 0
+    assert not verdict.wrong, "\n".join(verdict.wrong)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", DAMAGED_SEEDS)
+def test_damaged_logs_are_read_or_refused_alike(seed: int, tmp_path: Path) -> None:
+    import differ
+
+    need_the_real_runtime()
+    verdict = differ.judge_damaged(seed, tmp_path)
     assert verdict.compared > 0
     assert not verdict.wrong, "\n".join(verdict.wrong)

@@ -43,6 +43,8 @@ def difference(case: dict[str, Any], answer: dict[str, Any] | None) -> str | Non
     if not case.get("full") and case["op"] not in PIPELINE:
         got = _shortened(got)
     want, got = _cursors_hidden(want), _cursors_hidden(got)
+    if case["op"] == "readTitleSnapshots":
+        want, got = _reasons_by_code(want), _reasons_by_code(got)
     if want == got:
         return None
     shown = [json.dumps(value, ensure_ascii=False)[:600] for value in (want, got)]
@@ -118,6 +120,13 @@ def _shortened(value: Any) -> Any:
         else:
             shortened[key] = _shortened(item)
     return shortened
+
+
+def _reasons_by_code(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {**entry, "reason": entry["reason"].get("code")} if "reason" in entry else entry
+        for entry in entries
+    ]
 
 
 def _cursors_hidden(value: Any) -> Any:

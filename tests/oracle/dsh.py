@@ -71,9 +71,7 @@ def ask(home: Path, requests: list[dict[str, Any]], **options: Any) -> list[dict
     """
     with tempfile.TemporaryDirectory(prefix="dsh-oracle-") as scratch:
         questions, answers = Path(scratch) / "requests.jsonl", Path(scratch) / "answers.jsonl"
-        questions.write_text(
-            "".join(json.dumps(request, ensure_ascii=False) + "\n" for request in requests), "utf-8"
-        )
+        questions.write_text("".join(json.dumps(request) + "\n" for request in requests), "utf-8")
         run = run_files(home, questions, answers, **options)
         if run.status != 0:
             raise RuntimeError(f"the runtime ended with {run.status}: {run.log[-3000:]}")
