@@ -16,10 +16,10 @@ from sessionquery.chainrules import (
     check_shadowed,
     same_number,
 )
+from sessionquery.citationrules import CommandRules, TitleRules
 from sessionquery.errors import INVALID_SURFACE, SessionQueryError
 from sessionquery.jstext import is_count
 from sessionquery.messagerules import (
-    TITLE_SOURCE,
     BodyError,
     MessageIdentityError,
     check_catalog,
@@ -73,13 +73,12 @@ class BodyRules:
         self._last_turn = 0
         self._last_step = 0
         self._calls = ToolCalls()
-        self._commands: set[str] = set()
-        self._command_events: set[int] = set()
-        self._people: set[int] = set()
         self._request_headers: set[int] = set()
         self._catalog: set[str] = set()
         self._own_part_fault: tuple[int, str] | None = None
         self._unidentified: MessageIdentityError | None = None
+        self._titles = TitleRules()
+        self._commands = CommandRules()
         self._compaction = CompactionRules()
         self._retries = RetryRules()
         self._dispatches = DispatchRules()
@@ -270,7 +269,7 @@ class BodyRules:
         self._check_message(event, data)
         source = data["source"]
         if source["kind"] == "user":
-            self._people.add(event["seq"])
+            self._titles.said(event["seq"])
         elif source["kind"] == "compact-checkpoint" and event["surfaceOp"] != "append":
             self._compaction.belongs(source)
         self._fold.add(event)
@@ -338,24 +337,10 @@ class BodyRules:
     # commands and compaction
 
     def _command_run(self, event: Event, data: Any) -> None:
-        identity = data["commandId"]
-        require(is_name(identity), "has no command id")
-        require(identity not in self._commands, f"runs the command {identity!r} again")
-        self._commands.add(identity)
-        self._command_events.add(event["seq"])
+        self._commands.run(event["seq"], data)
 
     def _command_done(self, event: Event, data: Any) -> None:
-        require(data["commandId"] in self._commands, "has no command/run before it")
-        if "sourceEventSeq" in data:
-            cited = data["sourceEventSeq"]
-            require(
-                data.get("kind") == "success"
-                and is_count(cited)
-                and cited < event["seq"]
-                and cited not in self._command_events,
-                "cites what cannot be the command's outcome",
-            )
-        self._command_events.add(event["seq"])
+        self._commands.done(event["seq"], data)
 
     def _compaction_start(self, event: Event, data: Any) -> None:
         self._compaction.start(data, self.open_turn)
@@ -371,28 +356,11 @@ class BodyRules:
 
     # titles, seeds, bookkeeping
 
-    def _cites_people(self, event: Event, cited: Any) -> None:
-        require(
-            all(is_count(seq) and seq in self._people for seq in cited)
-            and len(set(cited)) == len(cited),
-            "does not cite distinct earlier messages of a person",
-        )
-
     def _title(self, event: Event, data: Any) -> None:
-        cited, source = data["messageSeqs"], data["source"]
-        require(isinstance(cited, list) and isinstance(source, dict), "has no sources")
-        require((not cited) == (source.get("kind") == "user"), "cites messages for a user's title")
-        self._cites_people(event, cited)
+        self._titles.titled(data)
 
     def _title_request(self, event: Event, data: Any) -> None:
-        messages, cited = data["messages"], data["messageSeqs"]
-        check_message_list(messages)
-        require(
-            len(messages) == 1 and messages[0]["source"]["kind"] == TITLE_SOURCE,
-            "does not hold the one message made for the title",
-        )
-        require(isinstance(cited, list) and bool(cited), "cites no messages")
-        self._cites_people(event, cited)
+        self._titles.requested(data)
 
     def _end_seed(self, event: Event, data: Any) -> None:
         self._compaction.forget()

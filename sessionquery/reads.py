@@ -79,8 +79,7 @@ class SessionReader:
         Raises:
             SessionQueryError: ``PERSISTENCE_FAILED``, ``SOURCE_CONFLICT``, ``ABORTED``.
         """
-        corpus = self._store.corpus(signal=signal)
-        return self.merge(corpus)
+        return self.merge(self._store.corpus(signal=signal))
 
     def merge(self, corpus: Corpus) -> dict[str, SessionRecord]:
         """The same for a corpus that was read before."""
@@ -358,9 +357,8 @@ class SessionReader:
                 )
             if isinstance(corpus, SessionQueryError):
                 raise corpus
-            if corpus is None or not isinstance(session_id, str):
-                raise not_found(session_id)
-            session = corpus.sessions.get(session_id)
+            known = corpus.sessions if corpus is not None else {}
+            session = known.get(session_id) if isinstance(session_id, str) else None
             if session is None:
                 raise not_found(session_id)
             with self._store.stream(session, corpus, signal=signal) as stream:
