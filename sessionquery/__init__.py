@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sessionquery.engine import SessionQueryEngine
     from sessionquery.errors import SessionQueryError
     from sessionquery.live import LiveSession, LiveSessions
-    from sessionquery.model import EngineOptions
+    from sessionquery.model import EngineOptions, SessionHeader
     from sessionquery.wire import to_wire
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "EngineOptions",
     "LiveSession",
     "LiveSessions",
+    "SessionHeader",
     "SessionQueryEngine",
     "SessionQueryError",
     "to_wire",
@@ -33,6 +34,7 @@ _MODULES = {
     "EngineOptions": "model",
     "LiveSession": "live",
     "LiveSessions": "live",
+    "SessionHeader": "model",
     "SessionQueryEngine": "engine",
     "SessionQueryError": "errors",
     "to_wire": "wire",
