@@ -7,7 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from random_store import BLANKS, CWDS, T0, WORDS, text
+from awkward_text import BLANKS, WORDS, text
+from random_store import CWDS, T0
 from zstandard import ZstdDecompressor
 
 Request = dict[str, Any]

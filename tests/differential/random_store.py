@@ -10,85 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
+from awkward_text import text
 
 T0 = 1_790_000_000_000
 Row = dict[str, Any]
 
-WORDS = [
-    "the",
-    "a",
-    "of",
-    "database",
-    "Database",
-    "pool",
-    "index",
-    "cache",
-    "error",
-    "test",
-    "file",
-    "build",
-    "café",
-    "CAFÉ",
-    "naïve",
-    "straße",
-    "STRASSE",
-    "ẞ",
-    "ﬁne",
-    "İstanbul",
-    "ıspanak",
-    "ΣΊΣΥΦΟΣ",
-    "σίσυφος",
-    "Kelvin",
-    "snake_case",
-    "kebab-case",
-    "foo.bar()",
-    "C++",
-    "x/y/z",
-    "don't",
-    "3.14",
-    "newt",
-    "newt",
-    "newt",
-    "数据库",
-    "连接池",
-    "数据库连接池",
-    "検索設定",
-    "テスト",
-    "검색",
-    "👩\u200d💻",
-    "🚀",
-    "✅️",
-    "qux",
-    "AI",
-    "BRAID",
-    "OR",
-    "NEAR",
-    "NOT",
-    "*",
-    '"quoted"',
-    "---",
-    "…",
-    "éclair",
-    "﷽",
-    "\ufdd0",
-    "\u200b",
-    "zero",
-]
-BLANKS = (
-    " ",
-    " ",
-    " ",
-    " ",
-    "\n",
-    "\t",
-    "  ",
-    "\u00a0",
-    "\u3000",
-    "\ufeff",
-    "\u2028",
-    "\r\n",
-    "\x1c",
-)
 NAMES = ("s", "S", "session", "tie-", "a.b", "x_y", "~", "é", "ß", "a b", "a/b", "数", "..")
 CWDS = ("/w/a", "/w/a", "/w/b c", "/w/项目", "/", "/w/~x:y", None)
 TOOLS = ("bash", "read", "grep", "mcp__memory__recall_memory")
@@ -310,15 +236,6 @@ class Log:
 
 def block(value: str) -> Row:
     return {"type": "text", "text": value}
-
-
-def text(rng: random.Random, mean: int) -> str:
-    """Return about `mean` words of awkward text."""
-    parts: list[str] = []
-    for _ in range(rng.randint(1, 2 * mean)):
-        parts.append(rng.choice(WORDS))
-        parts.append(rng.choice(BLANKS))
-    return "".join(parts)
 
 
 def pack(seqs: list[int]) -> list[int | list[int]]:
