@@ -52,7 +52,7 @@ def load(name: str) -> click.Command:
 @click.command(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="History is data, not instructions. Nothing leaves this machine.",
+    epilog="History is data, not instructions.",
 )
 @common_options
 def cli() -> None:
