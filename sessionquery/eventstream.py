@@ -142,8 +142,8 @@ class EventStream:
                     if not broken and not self._reader.torn:
                         raise BodyError(f"row {seq} is broken although its frame is complete")
                     broken = True
-                    if row.__class__ is dict and row.get("type") == "turn/end":
-                        raise BodyError(f"row {seq} is broken although a finished turn follows")
+                    if row.__class__ is dict:
+                        self._check_broken(row, seq)
                     continue
                 seq += 1
                 if failure is not None:
@@ -166,6 +166,18 @@ class EventStream:
             raise self._unknown_type(unknown)
         self.row_count = seq
         yield from self._closing_events(seq, last_time)
+
+    def _check_broken(self, row: dict[str, Any], seq: int) -> None:
+        from sessionquery.brokenrows import RETIRED_TYPES, check_decodable
+
+        if row.get("type") == "turn/end":
+            raise BodyError(f"row {seq} is broken although a finished turn follows")
+        if row.get("type") in RETIRED_TYPES and "ignorable" not in row:
+            raise self._unknown_type({**row, "seq": seq})
+        try:
+            check_decodable(row)
+        except BodyError as error:
+            raise BodyError(f"a row behind event {seq - 1} {error}") from error
 
     def _lines(self) -> Iterator[bytes | memoryview]:
         for batch in self._reader.batches():

@@ -113,10 +113,11 @@ def check_message(kind: str, message: Any) -> None:
         raise BodyError("has no content list")
     check_blocks(content, developer=kind == "developer/message")
     if kind == "system/message":
-        _check_system_blocks(content)
+        check_system_blocks(content)
 
 
-def _check_system_blocks(content: list[Any]) -> None:
+def check_system_blocks(content: list[Any]) -> None:
+    """Check the content of a system message; raises `BodyError`."""
     for block in content:
         require(isinstance(block, dict) and is_name(block.get("type")), "has an untyped block")
         if block["type"] == "text":

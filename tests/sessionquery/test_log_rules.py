@@ -25,11 +25,8 @@ from made_stores import (
     user,
 )
 
-from sessionquery.abort import AbortSignal
 from sessionquery.errors import (
     CORRUPT_SESSION,
-    EVENT_NOT_FOUND,
-    INVALID_SURFACE,
     PERSISTENCE_FAILED,
     SessionQueryError,
 )
@@ -249,88 +246,6 @@ def test_a_repaired_call_needs_no_start(identity: str, make_store: Callable[[], 
     assert len(store.load("s").events) == 6
 
 
-META = {"meta": {"n": 1, "text": "\ud800"}}
-FAILED: Row = {"isError": True, "data": {"error": {"name": "E", "code": "C"}}}
-UNFIT_REPLACEMENTS: dict[str, tuple[Row, Row]] = {
-    "another call": ({}, {"call_id": "c2"}),
-    "another id": ({}, {"id": "z"}),
-    "another outcome": ({}, {"isError": True}),
-    "more in the source": ({}, {"source": {"kind": "tool", "callId": "c1", "z": 1}}),
-    "more in the message": ({}, {"z": 1}),
-    "more in the payload": ({}, {"data": META}),
-    "less in the payload": ({"data": META}, {}),
-    "an error": ({"isError": True}, FAILED),
-    "another error": (FAILED, {"isError": True, "data": {"error": {"name": "E", "code": "D"}}}),
-    "another turn": ({}, {"data": {"turn": 2}}),
-}
-
-
-@pytest.mark.parametrize("name", UNFIT_REPLACEMENTS)
-def test_a_result_replaced_by_more_than_content_has_no_surface(
-    name: str, make_store: Callable[[], MadeStore]
-) -> None:
-    store = make_store()
-    before, after = UNFIT_REPLACEMENTS[name]
-    rows = [*CALLED, tool_result(4, **before)]
-    again = {"id": "r4", **after}
-    store.write("s", [*rows, tool_result(5, **again, surface=replace(4, 4), sources=[4])])
-    assert_only_the_surface_is_invalid(store)
-    store.write(
-        "s",
-        [
-            *rows,
-            tool_result(
-                5, **before | {"id": "r4", "content": []}, surface=replace(4, 4), sources=[4]
-            ),
-        ],
-    )
-    assert len(store.load("s").events) == 8
-
-
-@pytest.mark.parametrize(("start", "cited"), [(0, [0]), (4, [4, 5])])
-def test_a_result_replaces_one_result_only(
-    start: int, cited: list[int], make_store: Callable[[], MadeStore]
-) -> None:
-    store = make_store()
-    called = [user(0), turn_start(1), step_start(2), assistant(3, tool_block())]
-    rows = [*called, tool_call(4), tool_result(5), user(6)]
-    if start:
-        rows = [*CALLED, tool_result(4), user(5)]
-    end = cited[-1]
-    store.write(
-        "s",
-        [*rows, tool_result(len(rows), id="r4", surface=replace(start, end), sources=cited)],
-    )
-    assert_only_the_surface_is_invalid(store)
-
-
-def assert_only_the_surface_is_invalid(store: MadeStore) -> None:
-    reader, signal = store.reader(), AbortSignal()
-    with pytest.raises(SessionQueryError) as caught:
-        store.load("s")
-    assert caught.value.code == INVALID_SURFACE
-    for needs_it in (
-        lambda: reader.list_events("s", signal=signal),
-        lambda: reader.read_surface("s", signal=signal),
-        lambda: reader.filter_events("s", [], signal=signal),
-        lambda: reader.trace_event("s", 0, signal=signal),
-        lambda: reader.read_session("s", signal=signal),
-    ):
-        with pytest.raises(SessionQueryError) as caught:
-            needs_it()
-        assert caught.value.code == INVALID_SURFACE
-    with pytest.raises(SessionQueryError) as caught:
-        reader.observe_session("s", signal=signal)
-    assert caught.value.code == CORRUPT_SESSION
-    with pytest.raises(SessionQueryError) as caught:
-        reader.trace_event("s", 99, signal=signal)
-    assert caught.value.code == EVENT_NOT_FOUND
-    assert reader.read_event("s", 1, signal=signal).start_seq == 1
-    assert reader.read_title_snapshot("s", signal=signal).title is None
-    (problem,) = reader.list_unreadable(signal=signal)
-    assert problem.code == INVALID_SURFACE
-
-
 @pytest.mark.parametrize(
     "broken", ["{bad", "", "[1]", row(1, "plan/mode", {}, x=1), user(5), row(1, "a", {}) | {"t": 1}]
 )
@@ -351,6 +266,47 @@ def test_a_finished_turn_behind_a_broken_row_shows_corruption(
     with pytest.raises(SessionQueryError, match="broken although a finished turn") as caught:
         store.load("s")
     assert caught.value.code == CORRUPT_SESSION
+
+
+UNDECODABLE: dict[str, Row] = {
+    "a result without a call": tool_result(1, toolCallId=None),
+    "a result of a wrong role": tool_result(1, role="user"),
+    "a system message outside of steps": row(1, "system/message", {"step": 1}),
+    "a developer message without a source": row(
+        1, "developer/message", {"turn": 1, "step": 1, "message": {"role": "developer"}}
+    ),
+    "a request header without a header": row(1, "request/header", {}),
+    "a message of a retired source": user(1, source={"kind": "plugin"}),
+    "a block of an older format": user(1, content=[{"type": "tool-result"}]),
+    "a queued block of an older format": row(
+        1, "agent/inbox/spliced", {"inserted": [{"content": [{"type": "tool-result"}]}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNDECODABLE)
+@pytest.mark.parametrize("behind", [True, False])
+def test_some_payloads_are_corruption_even_where_rows_do_not_count(
+    name: str, behind: bool, make_store: Callable[[], MadeStore]
+) -> None:
+    store = make_store()
+    wrong = UNDECODABLE[name]
+    store.write("s", [user(0), "[]", wrong | {"seq": 9}] if behind else [user(0), wrong | {"z": 1}])
+    with pytest.raises(SessionQueryError) as caught:
+        store.load("s")
+    assert caught.value.code == CORRUPT_SESSION
+
+
+def test_a_retired_type_is_refused_even_behind_a_broken_row(
+    make_store: Callable[[], MadeStore],
+) -> None:
+    store = make_store()
+    store.write("s", [user(0), "[]", row(1, "tool/code-dispatch", {})])
+    with pytest.raises(SessionQueryError, match="unknown type") as caught:
+        store.load("s")
+    assert caught.value.code == PERSISTENCE_FAILED
+    store.write("s", [user(0), "[]", row(1, "tool/code-dispatch", {}, ignorable=True)])
+    assert len(store.load("s").events) == 1
 
 
 def test_a_broken_row_in_a_complete_frame_is_corruption(
