@@ -24,13 +24,7 @@ def request_from_words(words: Sequence[str], options: Mapping[str, Any]) -> obje
     """
     given = {name: value for name, value in options.items() if value is not None}
     if is_json(words):
-        if given:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise RequestError(
-                f"A JSON request cannot be mixed with {names}.",
-                hint="Put these fields into the JSON object.",
-            )
-        return parse_json(words[0])
+        return json_request(words[0], given)
     if not words:
         raise RequestError("Nothing to search for.", hint="Give a phrase or a JSON object.")
     return {"query": " ".join(words), **given}
@@ -39,6 +33,34 @@ def request_from_words(words: Sequence[str], options: Mapping[str, Any]) -> obje
 def is_json(words: Sequence[str]) -> bool:
     """Whether the command line is one JSON request."""
     return len(words) == 1 and words[0].lstrip().startswith("{")
+
+
+def json_request(text: str, given: Mapping[str, Any]) -> object:
+    """Return the request of a JSON argument, beside which no request option may stand.
+
+    Raises:
+        RequestError: `given` is not empty, or the text is not JSON.
+    """
+    if given:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise RequestError(
+            f"A JSON request cannot be mixed with {names}.",
+            hint="Put these fields into the JSON object.",
+        )
+    return parse_json(text)
+
+
+def event_number(text: str, *, hint: str) -> int:
+    """Return the event number that a command line gives.
+
+    Raises:
+        RequestError: The text is not a non-negative whole number; `hint` is the remedy.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= 16):
+        raise RequestError(
+            f"seq must be a non-negative whole number, not {text[:100]!r}.", hint=hint
+        )
+    return int(text)
 
 
 def parse_json(text: str) -> object:

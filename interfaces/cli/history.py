@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from interfaces.cli import output
-from interfaces.cli.arguments import working_directory
+from interfaces.cli.arguments import event_number, working_directory
 from interfaces.cli.options import common_options, current_options
 from interfaces.cli.running import run_async
 from pipeline import history
-from pipeline.errors import RequestError
 
 if TYPE_CHECKING:
     from sessionquery.engine import SessionQueryEngine
@@ -63,12 +62,7 @@ def trace(session: str, seq: str | None) -> None:
     if seq is None:
         _show(lambda engine: engine.trace_session(session), history.render_lineage)
         return
-    if not (seq.isascii() and seq.isdigit() and len(seq) <= 16):
-        raise RequestError(
-            f"SEQ must be a non-negative whole number, not {seq[:100]!r}.",
-            hint="Take it from a search hit or from dsh-memory events.",
-        )
-    number = int(seq)
+    number = event_number(seq, hint="Take it from a search hit or from dsh-memory events.")
     _show(lambda engine: engine.trace_event(session, number), history.render_event_trace)
 
 

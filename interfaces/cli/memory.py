@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from interfaces.cli import output
-from interfaces.cli.arguments import is_json, parse_json, request_from_words, working_directory
+from interfaces.cli.arguments import (
+    event_number,
+    is_json,
+    json_request,
+    request_from_words,
+    working_directory,
+)
 from interfaces.cli.options import CommonOptions, common_options, current_options
 from interfaces.cli.running import run_async
 from pipeline.errors import RequestError
@@ -88,25 +94,15 @@ def read(target: tuple[str, ...], **fields: int | None) -> None:
 def _read_request(target: tuple[str, ...], fields: dict[str, int | None]) -> object:
     given = {name: value for name, value in fields.items() if value is not None}
     if is_json(target):
-        if given:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            raise RequestError(
-                f"A JSON request cannot be mixed with {names}.",
-                hint="Put these fields into the JSON object.",
-            )
-        return parse_json(target[0])
+        return json_request(target[0], given)
     if len(target) != 2:
         raise RequestError(
             f"Reading takes a session id and an event number, not {len(target)} arguments.",
             hint="memory-read SESSION SEQ, or one JSON object.",
         )
     session_id, seq = target
-    if not (seq.isascii() and seq.isdigit() and len(seq) <= 16):
-        raise RequestError(
-            f"seq must be a non-negative whole number, not {seq[:100]!r}.",
-            hint="Take the seq of a search hit.",
-        )
-    return {"session_id": session_id, "seq": int(seq), **given}
+    number = event_number(seq, hint="Take the seq of a search hit.")
+    return {"session_id": session_id, "seq": number, **given}
 
 
 @click.command(context_settings=_SETTINGS)
