@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import RequestError, clipped
+from pipeline.moments import moment
 from pipeline.projection import read_text
 from sessionquery.wire import to_wire
 
@@ -89,7 +90,7 @@ def render_overview(overview: dict[str, Any]) -> str:
 def render_events(records: Iterable[EventRecord]) -> str:
     """Return one line an event: number, time, surface, type."""
     lines = [
-        f"{record.seq:6}  {_time(record.time)}  {record.surface:9}  {record.type}"
+        f"{record.seq:6}  {moment(record.time)}  {record.surface:9}  {record.type}"
         for record in records
     ]
     return "\n".join(lines) if lines else "(no events)"
@@ -103,7 +104,7 @@ def render_surface(view: SurfaceView) -> str:
     ]
     for event in view.events:
         text = _one_line(read_text(event), _LINE_WIDTH) or "(no recalled text)"
-        lines += ["", f"[{event['seq']}] {event['type']}  {_time(event['time'])}", f"  {text}"]
+        lines += ["", f"[{event['seq']}] {event['type']}  {moment(event['time'])}", f"  {text}"]
     return "\n".join(lines)
 
 
@@ -130,7 +131,7 @@ def render_lineage(trace: SessionTrace) -> str:
 def render_event_trace(trace: EventTrace) -> str:
     """Return what an event replaced and cites, and what replaced and cites it."""
     target = trace.target
-    lines = [f"[{target.seq}] {target.type}  {_time(target.time)}  {target.surface}"]
+    lines = [f"[{target.seq}] {target.type}  {moment(target.time)}  {target.surface}"]
     chain = " -> ".join(map(str, trace.replacement_chain))
     lines.append(f"  replaced by: {chain or 'nothing'}")
     for label, seqs in (
@@ -185,15 +186,7 @@ def _milliseconds(since: str) -> int:
 
 
 def _date(milliseconds: int) -> str:
-    return _time(milliseconds)[:16].replace("T", " ")
-
-
-def _time(milliseconds: int) -> str:
-    try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return f"{milliseconds} ms"
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment(milliseconds)[:16].replace("T", " ")
 
 
 def _one_line(text: str, width: int) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from pipeline.moments import moment
 from pipeline.recall_requests import RecallHit, RecallResult
 from pipeline.render import NOTICE
-from pipeline.session_render import left_out, moment, short_title
+from pipeline.session_render import left_out, short_title
 
 _SCOPES: Final = {
     "project": "the sessions of this project",

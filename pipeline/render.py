@@ -8,10 +8,10 @@ here knows terminals: interfaces make control characters visible.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from pipeline.help import render_help
+from pipeline.moments import moment
 from pipeline.results import JevReport, ReadResult, SearchHit, SearchResult
 from pipeline.status_text import render_status
 from runtime.errors import DshMemoryError
@@ -37,7 +37,6 @@ _SCOPES: Final = {
     "cwd": "main sessions of one directory",
     "session": "one session",
 }
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def render_search(result: SearchResult) -> str:
@@ -61,7 +60,7 @@ def render_read(result: ReadResult) -> str:
     lines = [
         NOTICE,
         f"Session {_cut(result.session_id, ID_UNITS)} | target seq {result.target_seq} | "
-        f"window {result.start_seq}-{result.end_seq} | created {_moment(result.created_at)}",
+        f"window {result.start_seq}-{result.end_seq} | created {moment(result.created_at)}",
         f"cwd: {_cwd(result.cwd, CWD_UNITS)}",
         f"Inherited events: {result.inherited_event_count}. Left out: reasoning, attachment "
         "contents, streams and replayed data, lifecycle and control data.",
@@ -69,7 +68,7 @@ def render_read(result: ReadResult) -> str:
     for event in result.events:
         target = " (target)" if event.seq == result.target_seq else ""
         kind = _cut(event.type, TYPE_UNITS)
-        lines.append(f"\n[{event.seq}] {kind}{target} {_moment(event.time)}")
+        lines.append(f"\n[{event.seq}] {kind}{target} {moment(event.time)}")
         lines.append(event.text or "(no recalled text)")
         if event.text_truncated:
             lines.append(
@@ -106,7 +105,7 @@ def _jev(jev: JevReport) -> str:
 def _hit(number: int, hit: SearchHit, allowance: int) -> str:
     first = (
         f"{number}. Session {_cut(hit.session_id, ID_UNITS)} | seq {hit.seq} | "
-        f"{_cut(hit.type, TYPE_UNITS)} | {hit.surface} | {_moment(hit.time)}"
+        f"{_cut(hit.type, TYPE_UNITS)} | {hit.surface} | {moment(hit.time)}"
     )
     marks = []
     if hit.noul is not None:
@@ -164,11 +163,3 @@ def _cut(text: str, units: int) -> str:
     if utf16_length(text) <= units:
         return text
     return clip_utf16(text, units - 1) + "…" if units > 0 else ""
-
-
-def _moment(milliseconds: int) -> str:
-    try:
-        moment = _EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        return f"{milliseconds} ms"
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

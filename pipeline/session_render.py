@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from pipeline.moments import moment
 from pipeline.recall_requests import RecallResult
 from pipeline.render import LISTED, NOTICE
 from pipeline.session_results import (
@@ -23,7 +23,6 @@ from pipeline.session_results import (
 )
 
 TITLE_LENGTH: Final = 120
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MORE: Final = "There are more matches than these; narrow the search to see others."
 
 
@@ -95,14 +94,6 @@ def render_event_read(answer: EventReadAnswer) -> str:
         if neighbours:
             lines += ["", f"{title}:", *(_neighbour(neighbour) for neighbour in neighbours)]
     return "\n".join(lines)
-
-
-def moment(milliseconds: int) -> str:
-    """Return a time in UTC, with seconds."""
-    try:
-        return (_EPOCH + timedelta(milliseconds=milliseconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    except OverflowError:
-        return f"{milliseconds} ms"
 
 
 def left_out(answer: SessionSearchAnswer | EventSearchAnswer | RecallResult) -> list[str]:

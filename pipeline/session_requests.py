@@ -7,13 +7,14 @@ offset; they become milliseconds since the epoch. ``null`` means omitted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ValidationInfo
 
 from pipeline.errors import RequestError, clipped, shown
 from pipeline.fields import Request, checked, integer, known_fields, refusal, text
+from pipeline.moments import EPOCH
 from pipeline.requests import QUERY_UNITS, SESSION_ID_UNITS
 from sessionquery.jstext import MAX_SAFE_INTEGER, collapse_blanks, replace_surrogates, trim
 
@@ -24,7 +25,6 @@ WINDOW_MAXIMUM: Final = 50
 """Document 002's largest ``before`` and ``after``; the configured one may be smaller."""
 HINT: Final = "The tool's parameters say what it takes."
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
@@ -66,7 +66,7 @@ def _moment(value: object, info: ValidationInfo) -> int:
         raise refusal(
             f"{info.field_name} must be an ISO 8601 time with Z or an offset, not {shown(value)}."
         )
-    return (parsed - _EPOCH) // _MILLISECOND
+    return (parsed - EPOCH) // _MILLISECOND
 
 
 def _flag(value: object, info: ValidationInfo) -> bool:

@@ -97,7 +97,7 @@ def _record(record: SessionRecord) -> dict[str, Any]:
     }
 
 
-def _event_record(record: EventRecord) -> dict[str, Any]:
+def _event_record(record: EventRecord | EventDocument | EventHit) -> dict[str, Any]:
     return {
         "sessionId": record.session_id,
         "seq": record.seq,
@@ -108,25 +108,11 @@ def _event_record(record: EventRecord) -> dict[str, Any]:
 
 
 def _event_document(document: EventDocument) -> dict[str, Any]:
-    return {
-        "sessionId": document.session_id,
-        "seq": document.seq,
-        "type": document.type,
-        "time": document.time,
-        "surface": document.surface,
-        "text": document.text,
-    }
+    return {**_event_record(document), "text": document.text}
 
 
 def _event_hit(hit: EventHit) -> dict[str, Any]:
-    return {
-        "sessionId": hit.session_id,
-        "seq": hit.seq,
-        "type": hit.type,
-        "time": hit.time,
-        "surface": hit.surface,
-        "snippet": hit.snippet,
-    }
+    return {**_event_record(hit), "snippet": hit.snippet}
 
 
 def _session_hit(hit: SessionHit) -> dict[str, Any]:
