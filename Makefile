@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PACKAGES := sessionquery pipeline classifier runtime exporters interfaces
 
-.PHONY: demo test lint venv clean-venv lock sample-home bench
+.PHONY: demo test lint types venv clean-venv lock sample-home bench
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -14,6 +15,12 @@ test: $(VENV)/.test
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(MAKE) --no-print-directory types
+
+# A type checker cannot follow `dsh_memory.__path__`; it is given a folder of links instead.
+types: $(VENV)/.test
+	rm -rf $(VENV)/types && mkdir -p $(VENV)/types/dsh_memory
+	ln -s $(CURDIR)/dsh_memory/*.py $(addprefix $(CURDIR)/,$(PACKAGES)) $(VENV)/types/dsh_memory/
 	$(BIN)/mypy
 
 venv: $(VENV)/.test

@@ -142,8 +142,8 @@ def child(home: Path, index: Path, repeat: int) -> None:
 
 
 async def _child(home: Path, index: Path, repeat: int) -> None:
-    from sessionquery.engine import SessionQueryEngine
-    from sessionquery.model import EngineOptions
+    from dsh_memory.sessionquery.engine import SessionQueryEngine
+    from dsh_memory.sessionquery.model.options import EngineOptions
 
     options = EngineOptions(home=str(home), index_path=str(index))
     queries = queries_of(home)

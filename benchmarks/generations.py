@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sessionquery.engine import SessionQueryEngine
-from sessionquery.model import EngineOptions
+from dsh_memory.sessionquery.engine import SessionQueryEngine
+from dsh_memory.sessionquery.model.options import EngineOptions
 
 LIMIT = 2.0
 FORMATS = (0, 3, 4)

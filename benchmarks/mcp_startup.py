@@ -82,7 +82,7 @@ def main() -> int:
         script.write_text(SMALLEST, "utf-8")
         commands = {
             "smallest": [sys.executable, str(script)],
-            "dsh-memory mcp": [sys.executable, "-m", "interfaces.cli", "mcp"],
+            "dsh-memory mcp": [sys.executable, "-m", "dsh_memory.interfaces.cli", "mcp"],
         }
         times: dict[str, list[float]] = {what: [] for what in commands}
         for round_number in range(options.rounds + 1):

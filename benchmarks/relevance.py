@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
-
-from classifier.filter import THRESHOLD, TIMEOUT, FilterOutcome, score_texts
-from runtime.endpoint import Endpoint
-from runtime.errors import DshMemoryError
+from dsh_memory.classifier.filter import THRESHOLD, TIMEOUT, FilterOutcome, score_texts
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.runtime.errors import DshMemoryError
 
 DATA = Path(__file__).parent / "data" / "relevance-dev.jsonl"
 BINS = 10

@@ -10,8 +10,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from classifier.budget import item_id
-from classifier.errors import JEV_INVALID_ANSWER, JEV_NOT_JSON, JEV_SERVER_FAILED, JevError, visible
+from dsh_memory.classifier.budget import item_id
+from dsh_memory.classifier.errors import (
+    JEV_INVALID_ANSWER,
+    JEV_NOT_JSON,
+    JEV_SERVER_FAILED,
+    JevError,
+    visible,
+)
 
 MOST_TOKENS: Final = 2**53 - 1
 """The largest count that every reader of the result can take for a whole number."""

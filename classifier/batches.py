@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from classifier.budget import MAX_ITEMS, Budget, body, item_id, item_size, plan
-from classifier.errors import JEV_BUDGET, JevError
-from classifier.segments import encoded_size, split
-from classifier.wording import ITEM_TEXT_LIMIT, instructions
-from runtime.endpoint import Endpoint
+from dsh_memory.classifier.budget import MAX_ITEMS, Budget, body, item_id, item_size, plan
+from dsh_memory.classifier.errors import JEV_BUDGET, JevError
+from dsh_memory.classifier.segments import encoded_size, split
+from dsh_memory.classifier.wording import ITEM_TEXT_LIMIT, instructions
+from dsh_memory.runtime.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True)

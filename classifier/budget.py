@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from classifier.errors import JEV_BUDGET, JevError
-from classifier.segments import encode, encoded_size
-from classifier.wording import ITEM_TEXT_LIMIT, state
-from runtime.endpoint import Endpoint
+from dsh_memory.classifier.errors import JEV_BUDGET, JevError
+from dsh_memory.classifier.segments import encode, encoded_size
+from dsh_memory.classifier.wording import ITEM_TEXT_LIMIT, state
+from dsh_memory.runtime.endpoint import Endpoint
 
 RESERVED: Final = 256
 """Units of the context window that no request uses."""

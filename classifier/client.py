@@ -13,12 +13,11 @@ from typing import Final, Self
 
 import anyio
 import httpx2
-
-from classifier import failures
-from classifier.answers import Answer, parse
-from classifier.transport import LoopbackTransport
-from runtime.endpoint import Endpoint
-from runtime.loopback import addresses, normalize_base_url
+from dsh_memory.classifier import server_replies as failures
+from dsh_memory.classifier.answers import Answer, parse
+from dsh_memory.classifier.transport import LoopbackTransport
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.runtime.loopback import addresses, normalize_base_url
 
 _ROOT_HANDLERS = list(logging.root.handlers)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import unicodedata
 from typing import ClassVar, Final
 
-from runtime.errors import DshMemoryError
+from dsh_memory.runtime.errors import DshMemoryError
 
 ECHO_LIMIT: Final = 200
 """Code points of foreign text that a message quotes at most."""

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 import anyio.to_thread
-
-from classifier.batches import Batch, pack
-from classifier.errors import JEV_CLOUD_MODEL, JEV_QUESTION_REQUIRED, JevError, visible
-from classifier.segments import well_formed
-from runtime.endpoint import Endpoint
+from dsh_memory.classifier.batches import Batch, pack
+from dsh_memory.classifier.errors import JEV_CLOUD_MODEL, JEV_QUESTION_REQUIRED, JevError, visible
+from dsh_memory.classifier.segments import well_formed
+from dsh_memory.runtime.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from classifier.client import SystemOneClient
+    from dsh_memory.classifier.client import SystemOneClient
 
 THRESHOLD: Final = 0.5
 """A hit whose score is at least this is kept."""
@@ -126,7 +125,7 @@ async def warm_up(endpoint: Endpoint, *, timeout: float) -> None:
 async def _connect(endpoint: Endpoint, timeout: float) -> SystemOneClient:
     # In a thread, because the SDK takes a second to import and cancellation should not wait.
     module = await anyio.to_thread.run_sync(
-        importlib.import_module, "classifier.client", abandon_on_cancel=True
+        importlib.import_module, "dsh_memory.classifier.client", abandon_on_cancel=True
     )
     return cast("SystemOneClient", module.SystemOneClient(endpoint, timeout=timeout))
 

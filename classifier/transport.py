@@ -13,8 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import httpx2
-
-from classifier.errors import JEV_NOT_JSON, JevError
+from dsh_memory.classifier.errors import JEV_NOT_JSON, JevError
 
 RESPONSE_LIMIT: Final = 1 << 20
 """Bytes of a response at most; a real answer to 64 items has a few thousand."""

@@ -56,7 +56,7 @@ def memory(command: str, vault: Path, *arguments: str) -> dict[str, Any]:
     """Show what a person would see, and return the page that the new note holds."""
     known = set(vault.iterdir())
     done = subprocess.run(
-        [sys.executable, "-m", "interfaces.cli", command, *arguments], check=False
+        [sys.executable, "-m", "dsh_memory.interfaces.cli", command, *arguments], check=False
     )
     if done.returncode:
         raise SystemExit(done.returncode)
@@ -88,7 +88,7 @@ def check(search: dict[str, Any], review: dict[str, Any], vault: Path) -> list[s
 def stand_in_server() -> Iterator[str]:
     """Run ``dsh-memory standin`` on a free port and yield its base URL."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "interfaces.cli", "standin", "--port", "0"],
+        [sys.executable, "-m", "dsh_memory.interfaces.cli", "standin", "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
     )

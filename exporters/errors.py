@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.errors import DshMemoryError
+from dsh_memory.runtime.errors import DshMemoryError
 
 VAULT_INVALID: Final = "OBSIDIAN_VAULT_INVALID"
 """The configured path is empty, relative or impossible as a path."""

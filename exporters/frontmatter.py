@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from exporters.inert import ACTIVE
-from exporters.wellformed import well_formed
+from dsh_memory.exporters.inert import ACTIVE
+from dsh_memory.exporters.wellformed import well_formed
 
 _UNSAFE = re.compile(
     '["\\\\\x00-\x1f\x7f-\xa0\xad\u061c\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff'

@@ -14,7 +14,7 @@ import json
 import re
 from typing import Any
 
-from exporters.wellformed import well_formed, well_formed_json
+from dsh_memory.exporters.wellformed import well_formed, well_formed_json
 
 ACTIVE = re.compile(r"(?<=<)%|(?<=%)[>%]|(?<=:):|(?<=\[)\[|(?<=\{)[{%]|(?<=%)\}|(?<=\$)[$=]")
 """The last character of each sequence that a program may act on outside Markdown's rules."""

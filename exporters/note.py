@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from exporters.frontmatter import front_matter
-from exporters.inert import fenced, inert_json, inert_text
-from exporters.wellformed import well_formed
+from dsh_memory.exporters.frontmatter import front_matter
+from dsh_memory.exporters.inert import fenced, inert_json, inert_text
+from dsh_memory.exporters.wellformed import well_formed
 
 TITLE_QUERY_CHARS: Final = 120
 """Code points of the query that the title shows; the property ``query`` has all of it."""

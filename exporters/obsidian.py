@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NoReturn
 
-from exporters.errors import (
+from dsh_memory.exporters.errors import (
     CANCELLED,
     NOTE_EXISTS,
     VAULT_INVALID,
@@ -18,7 +18,7 @@ from exporters.errors import (
     WRITE_FAILED,
     ObsidianError,
 )
-from exporters.note import NoteContent, note_name, note_text
+from dsh_memory.exporters.note import NoteContent, note_name, note_text
 
 __all__ = ["NoteContent", "write_note"]
 

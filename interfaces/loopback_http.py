@@ -15,9 +15,8 @@ from typing import Final
 
 import anyio
 import uvicorn
+from dsh_memory.runtime.errors import DshMemoryError
 from starlette.types import ASGIApp
-
-from runtime.errors import DshMemoryError
 
 _GRACE_SECONDS: Final = 1
 """How long an answer that is under way may take when the server is told to stop."""

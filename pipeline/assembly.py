@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.workflow import MemoryWorkflow
-from runtime.directories import user_home
-from runtime.errors import ConfigError
-from sessionquery.model import EngineOptions
+from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+from dsh_memory.pipeline.shared.dsh_home import dsh_home
+from dsh_memory.sessionquery.model.options import EngineOptions
 
 if TYPE_CHECKING:
-    from pipeline.ports import EndpointSource
-    from runtime.config import LoadedConfig
-    from runtime.progress import Progress
-    from runtime.settings import Settings
-    from sessionquery.engine import SessionQueryEngine
-
-
-def dsh_home(settings: Settings, environ: Mapping[str, str] | None = None) -> Path:
-    """Return the DSH home: ``store.home``, else ``$DSH_HOME``, else ``~/.dsh``; absolute.
-
-    Raises:
-        ConfigError: ``DSH_HOME`` names a place that cannot be found out, or is not set and the
-            user's home directory is not known.
-    """
-    if settings.store.home is not None:
-        return Path(settings.store.home)
-    named = (os.environ if environ is None else environ).get("DSH_HOME")
-    if not named:
-        return user_home() / ".dsh"
-    try:
-        return Path(named).expanduser().absolute()
-    except (OSError, RuntimeError) as error:
-        raise ConfigError(
-            f"The environment variable DSH_HOME names a directory that cannot be found: {named!r}.",
-            hint="Set DSH_HOME to an absolute path, or give --home.",
-        ) from error
+    from dsh_memory.pipeline.shared.engine_port import EndpointSource
+    from dsh_memory.runtime.config.layers import LoadedConfig
+    from dsh_memory.runtime.config.settings import Settings
+    from dsh_memory.runtime.progress import Progress
+    from dsh_memory.sessionquery.engine import SessionQueryEngine
 
 
 def engine_options(settings: Settings) -> EngineOptions:
@@ -61,7 +37,7 @@ def engine_options(settings: Settings) -> EngineOptions:
 @asynccontextmanager
 async def open_engine(loaded: LoadedConfig) -> AsyncIterator[SessionQueryEngine]:
     """Open the engine alone, for looking at the store itself."""
-    from sessionquery.engine import SessionQueryEngine
+    from dsh_memory.sessionquery.engine import SessionQueryEngine
 
     async with SessionQueryEngine(engine_options(loaded.settings)) as engine:
         yield engine
@@ -79,7 +55,7 @@ async def open_memory(
     Raises:
         DshMemoryError: The engine or the service could not be opened or closed.
     """
-    from sessionquery.engine import SessionQueryEngine
+    from dsh_memory.sessionquery.engine import SessionQueryEngine
 
     settings = loaded.settings
     async with AsyncExitStack() as stack:
@@ -91,8 +67,8 @@ async def open_memory(
 async def _open_service(
     settings: Settings, stack: AsyncExitStack, progress: Progress | None
 ) -> EndpointSource:
-    from classifier.filter import warm_up
-    from runtime.ollama.service import ModelService
+    from dsh_memory.classifier.filter import warm_up
+    from dsh_memory.runtime.ollama.service import ModelService
 
     service = ModelService(
         settings.jev,

@@ -1,0 +1,1 @@
+"""Configuration, the local model service, the root of the error tree; knows no search."""

@@ -1,7 +1,8 @@
 """The root of the one error tree, and the errors that belong to no single stage.
 
 Every failure that this program reports on purpose is a `DshMemoryError`. Each package adds its own
-family below it: `sessionquery.errors` (``SESSION_QUERY_*``), `pipeline.errors` (``REQUEST_*``),
+family below it: `sessionquery.errors` (``SESSION_QUERY_*``),
+`pipeline.shared.errors` (``REQUEST_*``),
 `classifier.errors` (``JEV_*``), `runtime.ollama.errors` (``OLLAMA_*``), `exporters.errors`
 (``OBSIDIAN_*``); ``CONFIG_*`` and ``CANCELLED`` are defined here.
 

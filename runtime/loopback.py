@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from runtime.errors import ConfigError
+from dsh_memory.runtime.errors import ConfigError
 
 # One expression over the whole text: everything that is not matched here is refused, so there is no
 # second parser whose opinion could differ.

@@ -11,11 +11,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio.to_thread
-
-from runtime.loopback import addresses, literal_url
+from dsh_memory.runtime.loopback import addresses, literal_url
 
 if TYPE_CHECKING:
-    from runtime.settings import JevSettings
+    from dsh_memory.runtime.config.settings import JevSettings
 
 CHECK_SECONDS: Final = 2.0
 
@@ -59,8 +58,8 @@ async def model_status(
 
 def _managed_service(base_url: str) -> dict[str, Any]:
     """Tell whether a guardian of this user runs a service on the address."""
-    from runtime.ollama.lease import status
-    from runtime.ollama.rendezvous import find
+    from dsh_memory.runtime.ollama.lease import status
+    from dsh_memory.runtime.ollama.rendezvous import find
 
     for address, port in addresses(base_url):
         place = find(address, port)
@@ -77,9 +76,9 @@ def _managed_service(base_url: str) -> dict[str, Any]:
 
 
 async def _check(jev: JevSettings) -> dict[str, Any]:
-    from runtime.ollama.errors import OllamaError
-    from runtime.ollama.model import inspect, require_decision_model
-    from runtime.ollama.probe import Refused, require_version, version_of
+    from dsh_memory.runtime.ollama.errors import OllamaError
+    from dsh_memory.runtime.ollama.model import inspect, require_decision_model
+    from dsh_memory.runtime.ollama.probe import Refused, require_version, version_of
 
     for address, port in addresses(jev.base_url):
         facts: dict[str, Any] = {"reachable": True}

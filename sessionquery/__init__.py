@@ -11,12 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sessionquery.abort import AbortSignal
-    from sessionquery.engine import SessionQueryEngine
-    from sessionquery.errors import SessionQueryError
-    from sessionquery.live import LiveSession, LiveSessions
-    from sessionquery.model import EngineOptions, SessionHeader
-    from sessionquery.wire import to_wire
+    from dsh_memory.sessionquery.abort import AbortSignal
+    from dsh_memory.sessionquery.engine import SessionQueryEngine
+    from dsh_memory.sessionquery.errors import SessionQueryError
+    from dsh_memory.sessionquery.live import LiveSession, LiveSessions
+    from dsh_memory.sessionquery.model.options import EngineOptions
+    from dsh_memory.sessionquery.model.sessions import SessionHeader
+    from dsh_memory.sessionquery.model.wire import to_wire
 
 __all__ = [
     "AbortSignal",
@@ -31,13 +32,13 @@ __all__ = [
 
 _MODULES = {
     "AbortSignal": "abort",
-    "EngineOptions": "model",
+    "EngineOptions": "model.options",
     "LiveSession": "live",
     "LiveSessions": "live",
-    "SessionHeader": "model",
+    "SessionHeader": "model.sessions",
     "SessionQueryEngine": "engine",
     "SessionQueryError": "errors",
-    "to_wire": "wire",
+    "to_wire": "model.wire",
 }
 
 

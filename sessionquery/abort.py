@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from sessionquery.errors import ABORTED, SessionQueryError
+from dsh_memory.sessionquery.errors import ABORTED, SessionQueryError
 
 
 class AbortSignal:

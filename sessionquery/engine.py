@@ -16,32 +16,33 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
-
-from sessionquery.abort import AbortSignal
-from sessionquery.errors import SEARCH_DISABLED, SessionQueryError
-from sessionquery.live import LiveSessions
-from sessionquery.model import EngineOptions, EventPage, SessionHeader, SessionPage
-from sessionquery.store import SessionStore
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.errors import SEARCH_DISABLED, SessionQueryError
+from dsh_memory.sessionquery.live import LiveSessions
+from dsh_memory.sessionquery.model.options import EngineOptions
+from dsh_memory.sessionquery.model.search import EventPage, SessionPage
+from dsh_memory.sessionquery.model.sessions import SessionHeader
+from dsh_memory.sessionquery.store.store import SessionStore
 
 if TYPE_CHECKING:
-    from sessionquery.index.search import SearchIndex
-    from sessionquery.model import (
+    from dsh_memory.sessionquery.index.search import SearchIndex
+    from dsh_memory.sessionquery.model.reads import (
         EventDocument,
         EventRecord,
         EventTrace,
         EventWindow,
         Observation,
         SessionLog,
-        SessionRecord,
         SessionTitle,
         SessionTrace,
         SurfaceView,
         TitleResult,
         TitleSnapshot,
-        UnreadableSession,
     )
-    from sessionquery.reads import SessionReader
-    from sessionquery.summaries import SessionSummary
+    from dsh_memory.sessionquery.model.search import UnreadableSession
+    from dsh_memory.sessionquery.model.sessions import SessionRecord
+    from dsh_memory.sessionquery.reads.reader import SessionReader
+    from dsh_memory.sessionquery.reads.summaries import SessionSummary
 
 T = TypeVar("T")
 
@@ -107,7 +108,7 @@ class SessionQueryEngine:
 
         Reads their logs as a whole; a log that cannot be read is marked with its error.
         """
-        from sessionquery.summaries import summarize
+        from dsh_memory.sessionquery.reads.summaries import summarize
 
         def work(*, signal: AbortSignal) -> tuple[SessionSummary, ...]:
             records = self._reader.filter_sessions(list(filters), signal=signal)
@@ -289,7 +290,7 @@ class SessionQueryEngine:
     @cached_property
     def _reader(self) -> SessionReader:
         # A process that only searches loads none of the reading side.
-        from sessionquery.reads import SessionReader
+        from dsh_memory.sessionquery.reads.reader import SessionReader
 
         return SessionReader(
             self.store,
@@ -299,7 +300,7 @@ class SessionQueryEngine:
         )
 
     def _opened_index(self) -> SearchIndex:
-        from sessionquery.index.search import SearchIndex
+        from dsh_memory.sessionquery.index.search import SearchIndex
 
         with self._index_lock:
             if self._index is None:

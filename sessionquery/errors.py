@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runtime.errors import DshMemoryError
+from dsh_memory.runtime.errors import DshMemoryError
 
 
 class SessionQueryError(DshMemoryError):

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sessionquery.errors import INVALID_FILTER, SessionQueryError
-from sessionquery.jstext import is_finite_number, replace_surrogates, trim
+from dsh_memory.sessionquery.errors import INVALID_FILTER, SessionQueryError
+from dsh_memory.sessionquery.js.text import is_finite_number, replace_surrogates, trim
 
 if TYPE_CHECKING:
-    from sessionquery.model import EventDocument, SessionRecord
+    from dsh_memory.sessionquery.model.reads import EventDocument
+    from dsh_memory.sessionquery.model.sessions import SessionRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def session_predicate(filters: Sequence[SessionFilter]) -> Callable[[SessionReco
 
 def event_predicate(filters: Sequence[EventFilter]) -> Callable[[EventDocument], bool]:
     """Return a function that tells whether a document satisfies every clause."""
-    from sessionquery.folding import literal_matcher
+    from dsh_memory.sessionquery.js.casefold import literal_matcher
 
     matchers = {
         clause: literal_matcher(clause.text) for clause in filters if isinstance(clause, TextFilter)

@@ -6,17 +6,43 @@ import itertools
 import threading
 import time as clock
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sessionquery.errors import INVALID_SURFACE, SOURCE_CONFLICT, SessionQueryError
-from sessionquery.messagerules import BodyError
-from sessionquery.model import Event, SessionHeader
+from dsh_memory.sessionquery.disk.header import FormatStatus
+from dsh_memory.sessionquery.errors import INVALID_SURFACE, SOURCE_CONFLICT, SessionQueryError
+from dsh_memory.sessionquery.model.sessions import Event, SessionHeader, Surface
+from dsh_memory.sessionquery.rules.messages import BodyError
 
 if TYPE_CHECKING:
-    from sessionquery.bodyrules import BodyRules
-    from sessionquery.logfile import LoadedLog
+    from dsh_memory.sessionquery.rules.session import SessionValidator
 
 _identities: Final = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLog:
+    """A whole log.
+
+    Attributes:
+        header: In generation-4 form.
+        inherited_event_count: How many events stem from the parent.
+        events: Every event, closing rows included; ``events[n]["seq"] == n``.
+        surfaces: One entry an event.
+        surface_order: Numbers of the current events in list order (not always ascending).
+        replaced_by: For each shadowed event the event that replaced it.
+        row_count: How many of the events are on disk; the rest are closing rows.
+        format_status: Whether the log is of an older generation.
+    """
+
+    header: SessionHeader
+    inherited_event_count: int
+    events: list[Event]
+    surfaces: list[Surface]
+    surface_order: list[int]
+    replaced_by: dict[int, int]
+    row_count: int
+    format_status: FormatStatus
 
 
 class LiveSession:
@@ -87,7 +113,7 @@ class LiveSession:
 
     def snapshot(self) -> LoadedLog:
         """Return the session as it is now; a live turn is open, so nothing is closed."""
-        from sessionquery.logfile import SURFACE_NAMES, LoadedLog
+        from dsh_memory.sessionquery.model.sessions import SURFACE_NAMES
 
         with self._lock:
             rules, count = self._rules, len(self._events)
@@ -102,11 +128,11 @@ class LiveSession:
                 format_status="current",
             )
 
-    def _new_rules(self) -> BodyRules:
+    def _new_rules(self) -> SessionValidator:
         # Most processes have no live session and need none of the rules.
-        from sessionquery.bodyrules import BodyRules
+        from dsh_memory.sessionquery.rules.session import SessionValidator
 
-        return BodyRules(session_id=self.header.id, is_seeded=self.header.is_seeded)
+        return SessionValidator(session_id=self.header.id, is_seeded=self.header.is_seeded)
 
     def _accept(self, event: Event) -> None:
         try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from runtime.errors import DshMemoryError
-from sessionquery.abort import AbortSignal
-from sessionquery.engine import SessionQueryEngine
-from sessionquery.errors import INVALID_FILTER, SessionQueryError
-from sessionquery.wire import to_wire
+from dsh_memory.runtime.errors import DshMemoryError
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.engine import SessionQueryEngine
+from dsh_memory.sessionquery.errors import INVALID_FILTER, SessionQueryError
+from dsh_memory.sessionquery.model.wire import to_wire
 
 Arguments = Mapping[str, Any]
 Operation = Callable[[SessionQueryEngine, Arguments, AbortSignal], Awaitable[Any]]

@@ -1,0 +1,1 @@
+"""A small System One server for trying the filter and for tests; the filter never imports it."""

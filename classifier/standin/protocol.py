@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from classifier.standin.scoring import Scorer
-from classifier.wording import question_of, segment_of
+from dsh_memory.classifier.standin.scoring import Scorer
+from dsh_memory.classifier.wording import question_of, segment_of
 
 MODEL: Final = "standin-e5"
 CONTEXT_WINDOW: Final = 8192

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-from classifier.errors import JEV_STANDIN_MISSING, JevError
+from dsh_memory.classifier.errors import JEV_STANDIN_MISSING, JevError
 
 MIDPOINT: Final = 0.824
 """Cosine that becomes 0.5: on the development set at least 95 % of the relevant texts lie above."""

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from classifier.errors import JEV_STANDIN_FAILED, JevError
-from classifier.standin import protocol
-from classifier.standin.scoring import EmbeddingScorer, Scorer
+from dsh_memory.classifier.errors import JEV_STANDIN_FAILED, JevError
+from dsh_memory.classifier.standin import protocol
+from dsh_memory.classifier.standin.scoring import EmbeddingScorer, Scorer
 
 _HOSTS: Final = ("127.0.0.1", "::1")
 _NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})

@@ -1,0 +1,1 @@
+"""The commands: words to requests, results to text or JSON, errors to exit statuses."""

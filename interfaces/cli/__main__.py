@@ -1,5 +1,5 @@
-"""``python -m interfaces.cli`` is ``dsh-memory``."""
+"""``python -m dsh_memory.interfaces.cli`` is ``dsh-memory``."""
 
-from interfaces.cli.main import main
+from dsh_memory.interfaces.cli.main import main
 
 main()

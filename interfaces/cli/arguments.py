@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interfaces.cli.options import current_directory
-from pipeline.errors import RequestError
+from dsh_memory.interfaces.cli.options import current_directory
+from dsh_memory.pipeline.shared.errors import RequestError
 
 JSON_HINT = "Run memory-help for examples."
 

@@ -7,27 +7,26 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import click
-
-from interfaces.cli import output
-from interfaces.cli.exit_status import INTERRUPTED, UNEXPECTED, exit_status
-from interfaces.cli.options import common_options
-from runtime.errors import DshMemoryError
+from dsh_memory.interfaces.cli import output
+from dsh_memory.interfaces.cli.exit_status import INTERRUPTED, UNEXPECTED, exit_status
+from dsh_memory.interfaces.cli.options import common_options
+from dsh_memory.runtime.errors import DshMemoryError
 
 _COMMANDS = {
-    "search": "interfaces.cli.memory:search",
-    "review": "interfaces.cli.memory:review",
-    "read": "interfaces.cli.memory:read",
-    "status": "interfaces.cli.memory:status",
-    "help": "interfaces.cli.memory:help_command",
-    "sessions": "interfaces.cli.history:sessions",
-    "events": "interfaces.cli.history:events",
-    "surface": "interfaces.cli.history:surface",
-    "trace": "interfaces.cli.history:trace",
-    "query": "interfaces.cli.query:query",
-    "config": "interfaces.cli.config:config",
-    "standin": "interfaces.cli.standin:standin",
-    "recall": "interfaces.cli.recall:recall",
-    "mcp": "interfaces.cli.mcp:mcp",
+    "search": "dsh_memory.interfaces.cli.memory:search",
+    "review": "dsh_memory.interfaces.cli.memory:review",
+    "read": "dsh_memory.interfaces.cli.memory:read",
+    "status": "dsh_memory.interfaces.cli.memory:status",
+    "help": "dsh_memory.interfaces.cli.memory:help_command",
+    "sessions": "dsh_memory.interfaces.cli.history:sessions",
+    "events": "dsh_memory.interfaces.cli.history:events",
+    "surface": "dsh_memory.interfaces.cli.history:surface",
+    "trace": "dsh_memory.interfaces.cli.history:trace",
+    "query": "dsh_memory.interfaces.cli.query:query",
+    "config": "dsh_memory.interfaces.cli.config:config",
+    "standin": "dsh_memory.interfaces.cli.standin:standin",
+    "recall": "dsh_memory.interfaces.cli.recall:recall",
+    "mcp": "dsh_memory.interfaces.cli.mcp:mcp",
 }
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-
-from interfaces.cli import output
-from interfaces.cli.options import CommonOptions, common_options, current_options
+from dsh_memory.interfaces.cli import output
+from dsh_memory.interfaces.cli.options import CommonOptions, common_options, current_options
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
-_LAZY = {"page": "interfaces.cli.page:page"}
+_LAZY = {"page": "dsh_memory.interfaces.cli.page:page"}
 
 
 class ConfigGroup(click.Group):
@@ -51,7 +50,7 @@ def path() -> None:
 @common_options
 def show() -> None:
     """Print every setting with the layer that it comes from."""
-    from runtime.config_view import show as view
+    from dsh_memory.runtime.config.view import show as view
 
     options = current_options()
     value = view(options.load())
@@ -70,7 +69,7 @@ def show() -> None:
 @common_options
 def get(key: str) -> None:
     """Print the effective value of KEY."""
-    from runtime.config_view import row
+    from dsh_memory.runtime.config.view import row
 
     options = current_options()
     found = row(options.load(), key)
@@ -87,7 +86,7 @@ def get(key: str) -> None:
 @common_options
 def set_command(key: str, value: str, revision: str | None) -> None:
     """Set KEY to VALUE in the user's configuration file."""
-    from runtime.config_edit import set_text
+    from dsh_memory.runtime.config.edit import set_text
 
     options = current_options()
     result = set_text(user_file(options), key, value, expected_revision=revision)
@@ -100,7 +99,7 @@ def set_command(key: str, value: str, revision: str | None) -> None:
 @common_options
 def unset(key: str, revision: str | None) -> None:
     """Remove KEY from the user's configuration file."""
-    from runtime.config_edit import unset_value
+    from dsh_memory.runtime.config.edit import unset_value
 
     options = current_options()
     result = unset_value(user_file(options), key, expected_revision=revision)
@@ -109,7 +108,7 @@ def unset(key: str, revision: str | None) -> None:
 
 def user_file(options: CommonOptions) -> Path:
     """Return the file that ``config set`` writes: ``--config``, else the user's."""
-    from runtime.directories import user_config_file
+    from dsh_memory.runtime.config.paths import user_config_file
 
     return options.config_path or user_config_file()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from runtime.errors import DshMemoryError
+from dsh_memory.runtime.errors import DshMemoryError
 
 INTERRUPTED = 128 + signal.SIGINT
 BROKEN_PIPE = 141

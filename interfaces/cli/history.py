@@ -6,15 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-
-from interfaces.cli import output
-from interfaces.cli.arguments import event_number, working_directory
-from interfaces.cli.options import common_options, current_options
-from interfaces.cli.running import run_async
-from pipeline import history
+from dsh_memory.interfaces.cli import output
+from dsh_memory.interfaces.cli.arguments import event_number, working_directory
+from dsh_memory.interfaces.cli.options import common_options, current_options
+from dsh_memory.interfaces.cli.running import run_async
+from dsh_memory.pipeline import store_views as history
 
 if TYPE_CHECKING:
-    from sessionquery.engine import SessionQueryEngine
+    from dsh_memory.sessionquery.engine import SessionQueryEngine
 
 T = TypeVar("T")
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -69,7 +68,7 @@ def trace(session: str, seq: str | None) -> None:
 def _show(ask: Callable[[SessionQueryEngine], Awaitable[T]], render: Callable[[T], str]) -> None:
     value = _with_engine(ask)
     if current_options().json:
-        from sessionquery.wire import to_wire
+        from dsh_memory.sessionquery.model.wire import to_wire
 
         output.print_json(to_wire(value))
     else:
@@ -80,7 +79,7 @@ def _with_engine(ask: Callable[[SessionQueryEngine], Awaitable[T]]) -> T:
     options = current_options()
 
     async def work() -> Any:
-        from pipeline.assembly import open_engine
+        from dsh_memory.pipeline.assembly import open_engine
 
         async with open_engine(options.load()) as engine:
             return await ask(engine)

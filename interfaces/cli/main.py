@@ -49,7 +49,7 @@ def _start(program: str, command: str | None = None) -> None:
     if usual is signal.default_int_handler:
         # There is nothing to clean up yet, and an interrupted import would show a traceback.
         signal.signal(signal.SIGINT, lambda number, frame: os._exit(_INTERRUPTED))
-    from interfaces.cli import commands, output
+    from dsh_memory.interfaces.cli import commands, output
 
     output.open_streams()
     found = commands.cli if command is None else commands.load(command)

@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
-
-from interfaces.cli import output
-from interfaces.cli.options import (
+from dsh_memory.interfaces.cli import output
+from dsh_memory.interfaces.cli.options import (
     CommonOptions,
     common_options,
     current_directory,
     current_options,
 )
-from pipeline.errors import RequestError
+from dsh_memory.pipeline.shared.errors import RequestError
 
 if TYPE_CHECKING:
-    from interfaces.mcp.server import MemoryServer
+    from dsh_memory.interfaces.mcp.server import MemoryServer
 
 SETS = ("memory", "query", "recall")
 
@@ -72,11 +71,11 @@ def mcp(
 def _serve_stdio(
     options: CommonOptions, names: Sequence[str], cwd: str | None, session_id: str | None
 ) -> None:
-    from interfaces.mcp.wire import claim_wire
+    from dsh_memory.interfaces.mcp.wire import claim_wire
 
     wire = claim_wire()  # before the SDK and everything else that might print
-    from interfaces.cli.running import run_async
-    from interfaces.mcp.stdio import stdio_transport
+    from dsh_memory.interfaces.cli.running import run_async
+    from dsh_memory.interfaces.mcp.stdio import stdio_transport
 
     server = _server(options, names, cwd, session_id)
 
@@ -97,11 +96,11 @@ def _serve_http(
     session_id: str | None,
     port: int,
 ) -> None:
-    from interfaces.mcp.http_guard import TOKEN_VARIABLE, token_from
+    from dsh_memory.interfaces.mcp.http_guard import TOKEN_VARIABLE, token_from
 
     token = token_from(os.environ.get(TOKEN_VARIABLE))
-    from interfaces.cli.running import run_async
-    from interfaces.mcp.http import serve_http
+    from dsh_memory.interfaces.cli.running import run_async
+    from dsh_memory.interfaces.mcp.http import serve_http
 
     server = _server(options, names, cwd, session_id)
 
@@ -122,8 +121,8 @@ def _serve_http(
 def _server(
     options: CommonOptions, names: Sequence[str], cwd: str | None, session_id: str | None
 ) -> MemoryServer:
-    from interfaces.mcp.server import MemoryServer
-    from interfaces.mcp.sets import tool_sets
+    from dsh_memory.interfaces.mcp.server import MemoryServer
+    from dsh_memory.interfaces.mcp.sets import tool_sets
 
     return MemoryServer(options.load, tool_sets(names, cwd=cwd, session_id=session_id))
 

@@ -6,21 +6,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-
-from interfaces.cli import output
-from interfaces.cli.arguments import (
+from dsh_memory.interfaces.cli import output
+from dsh_memory.interfaces.cli.arguments import (
     event_number,
     is_json,
     json_request,
     request_from_words,
     working_directory,
 )
-from interfaces.cli.options import CommonOptions, common_options, current_options
-from interfaces.cli.running import run_async
-from pipeline.errors import RequestError
+from dsh_memory.interfaces.cli.options import CommonOptions, common_options, current_options
+from dsh_memory.interfaces.cli.running import run_async
+from dsh_memory.pipeline.shared.errors import RequestError
 
 if TYPE_CHECKING:
-    from pipeline.results import ReadResult, SearchResult
+    from dsh_memory.pipeline.memory.results import ReadResult, SearchResult
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -77,7 +76,7 @@ def read(target: tuple[str, ...], **fields: int | None) -> None:
     request = _read_request(target, fields)
 
     async def work() -> ReadResult:
-        from pipeline.assembly import open_memory
+        from dsh_memory.pipeline.assembly import open_memory
 
         async with open_memory(options.load()) as memory:
             return await memory.read_value(request)
@@ -86,7 +85,7 @@ def read(target: tuple[str, ...], **fields: int | None) -> None:
     if options.json:
         output.print_json(result.to_json())
         return
-    from pipeline.render import render_read
+    from dsh_memory.pipeline.memory.render import render_read
 
     output.print_text(render_read(result))
 
@@ -113,7 +112,7 @@ def status(check: bool) -> None:
     options = current_options()
 
     async def work() -> dict[str, Any]:
-        from pipeline.status import collect_status
+        from dsh_memory.pipeline.status.collect import collect_status
 
         return await collect_status(options.load(), check=check)
 
@@ -121,7 +120,7 @@ def status(check: bool) -> None:
     if options.json:
         output.print_json(value)
         return
-    from pipeline.render import render_status
+    from dsh_memory.pipeline.memory.render import render_status
 
     output.print_text(render_status(value))
 
@@ -132,7 +131,7 @@ def help_command() -> None:
     """Show version, usage and limits."""
     from importlib.metadata import version
 
-    from pipeline.render import render_help
+    from dsh_memory.pipeline.memory.render import render_help
 
     text = render_help(version("dsh-memory"))
     if current_options().json:
@@ -157,18 +156,18 @@ def _page(arguments: dict[str, Any], *, review: bool) -> None:
     if options.json:
         output.print_json(result.to_json())
         return
-    from pipeline.render import render_search
+    from dsh_memory.pipeline.memory.render import render_search
 
     output.print_text(render_search(result))
 
 
 async def _run_page(options: CommonOptions, request: object, *, review: bool) -> SearchResult:
-    from pipeline.assembly import open_memory
+    from dsh_memory.pipeline.assembly import open_memory
 
     if options.quiet:
         async with open_memory(options.load()) as memory:
             return await memory.page(request, review=review)
-    from interfaces.cli.progress import TerminalProgress
+    from dsh_memory.interfaces.cli.progress import TerminalProgress
 
     with TerminalProgress() as progress:
         async with open_memory(options.load(), progress=progress) as memory:

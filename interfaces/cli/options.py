@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-
-from interfaces.cli import output
-from pipeline.errors import RequestError, clipped
+from dsh_memory.interfaces.cli import output
+from dsh_memory.pipeline.shared.errors import RequestError, clipped
 
 if TYPE_CHECKING:
-    from runtime.config import LoadedConfig
+    from dsh_memory.runtime.config.layers import LoadedConfig
 
 F = TypeVar("F", bound=Callable[..., Any])
 _META = "dsh-memory.options"
@@ -35,7 +34,7 @@ class CommonOptions:
 
     def load(self) -> LoadedConfig:
         """Load the layered configuration, ``--home`` and ``--set`` as its last layer."""
-        from runtime.config import load
+        from dsh_memory.runtime.config.layers import load
 
         return load(config_path=self.config_path, overrides=self.all_overrides())
 

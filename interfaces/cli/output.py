@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from interfaces.cli.exit_status import BROKEN_PIPE
-from runtime.errors import DshMemoryError
+from dsh_memory.interfaces.cli.exit_status import BROKEN_PIPE
+from dsh_memory.runtime.errors import DshMemoryError
 
 ERROR_CHARS = 2000
 """Characters of a message or hint in an error's JSON at most; as text it is far shorter."""
@@ -85,7 +85,7 @@ def print_error(error: DshMemoryError, *, as_json: bool) -> None:
             print_json({"error": {key: _clipped(value) for key, value in error.to_json().items()}})
             flush()
             return
-    from pipeline.render import render_error
+    from dsh_memory.pipeline.memory.render import render_error
 
     note(render_error(error))
 

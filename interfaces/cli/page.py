@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import click
-
-from interfaces.cli import output
-from interfaces.cli.options import common_options, current_options
-from interfaces.cli.running import run_async
+from dsh_memory.interfaces.cli import output
+from dsh_memory.interfaces.cli.options import common_options, current_options
+from dsh_memory.interfaces.cli.running import run_async
 
 
 @click.command("page")
@@ -38,8 +37,8 @@ def page(no_open: bool, port: int) -> None:
             _open_browser(url)
 
     async def work() -> None:
-        from interfaces.page.form import Source
-        from interfaces.page.server import serve
+        from dsh_memory.interfaces.page.form import Source
+        from dsh_memory.interfaces.page.server import serve
 
         source = Source(config_path=options.config_path, overrides=tuple(options.all_overrides()))
         await serve(source, port=port, ready=ready)

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
-
-from interfaces.cli import output
-from interfaces.cli.options import common_options, current_options
-from interfaces.cli.running import run_async
-from pipeline.errors import RequestError
+from dsh_memory.interfaces.cli import output
+from dsh_memory.interfaces.cli.options import common_options, current_options
+from dsh_memory.interfaces.cli.running import run_async
+from dsh_memory.pipeline.shared.errors import RequestError
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,8 +31,8 @@ def query(requests: str) -> None:
     next(lines)  # opens the file, or reads stdin
 
     async def work() -> None:
-        from pipeline.assembly import open_memory
-        from pipeline.batch import answer_lines
+        from dsh_memory.pipeline.assembly import open_memory
+        from dsh_memory.pipeline.jsonl import answer_lines
 
         async with open_memory(options.load()) as memory:
             async for answer in answer_lines(memory, lines):

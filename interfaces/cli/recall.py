@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import click
-
-from interfaces.cli import output
-from interfaces.cli.arguments import request_from_words, working_directory
-from interfaces.cli.options import common_options, current_directory, current_options
-from interfaces.cli.running import run_async
+from dsh_memory.interfaces.cli import output
+from dsh_memory.interfaces.cli.arguments import request_from_words, working_directory
+from dsh_memory.interfaces.cli.options import common_options, current_directory, current_options
+from dsh_memory.interfaces.cli.running import run_async
 
 if TYPE_CHECKING:
-    from pipeline.ports import HistoryEngine
-    from pipeline.recall_requests import RecallResult
+    from dsh_memory.pipeline.recall.requests import RecallResult
+    from dsh_memory.pipeline.shared.engine_port import HistoryEngine
 
 
 @click.command("recall", context_settings={"help_option_names": ["-h", "--help"]})
@@ -35,9 +34,10 @@ def recall(cwd: str | None, words: tuple[str, ...], **fields: Any) -> None:
     directory = working_directory(cwd, here=False) or str(current_directory())
 
     async def work() -> RecallResult:
-        from pipeline.assembly import dsh_home, open_memory
-        from pipeline.caller import Caller
-        from pipeline.recall import Recall
+        from dsh_memory.pipeline.assembly import open_memory
+        from dsh_memory.pipeline.recall.service import Recall
+        from dsh_memory.pipeline.shared.dsh_home import dsh_home
+        from dsh_memory.pipeline.shared.workspace_access import Caller
 
         async with open_memory(options.load()) as memory:
             # An assembled workflow holds the whole engine, of which it names only a part itself.
@@ -54,6 +54,6 @@ def recall(cwd: str | None, words: tuple[str, ...], **fields: Any) -> None:
     if options.json:
         output.print_json(result.to_json())
         return
-    from pipeline.recall_render import render_recall
+    from dsh_memory.pipeline.recall.render import render_recall
 
     output.print_text(render_recall(result))

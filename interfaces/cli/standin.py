@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import click
-
-from interfaces.cli import output
-from interfaces.cli.options import common_options, current_options
+from dsh_memory.interfaces.cli import output
+from dsh_memory.interfaces.cli.options import common_options, current_options
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,7 +16,7 @@ def standin(port: int) -> None:
     Its model is named standin-e5 and scores by embedding similarity, which is far weaker than a
     real decision model. Port 0 takes a free port; the address is printed when it is ready.
     """
-    from classifier.standin.server import serve
+    from dsh_memory.classifier.standin.server import serve
 
     as_json = current_options().json
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from dsh_memory.interfaces import loopback_http
+from dsh_memory.interfaces.mcp.http_guard import PATH, Guard
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-from interfaces import loopback_http
-from interfaces.mcp.http_guard import PATH, Guard
 
 SESSIONS: Final = 1000
 """How many sessions clients may hold at once; forgotten ones end after half an hour."""

@@ -11,11 +11,10 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
+from dsh_memory.runtime.errors import ConfigError
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-from runtime.errors import ConfigError
 
 TOKEN_VARIABLE: Final = "DSH_MEMORY_MCP_TOKEN"
 TOKEN_MINIMUM: Final = 16

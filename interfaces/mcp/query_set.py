@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from interfaces.mcp.tools import LOCAL_READ, Answer, Tool, ToolSet
-from pipeline import session_render, session_schemas
-from pipeline.caller import Caller
-from pipeline.results import Closed
-from pipeline.schemas import result_schema
-from pipeline.session_results import (
+from dsh_memory.interfaces.mcp.declarations import LOCAL_READ, Answer, Tool, ToolSet
+from dsh_memory.pipeline.memory.schemas import result_schema
+from dsh_memory.pipeline.session_tools import render as session_render
+from dsh_memory.pipeline.session_tools import schemas as session_schemas
+from dsh_memory.pipeline.session_tools.results import (
     EventReadAnswer,
     EventSearchAnswer,
     EventTraceAnswer,
     SessionSearchAnswer,
     SessionTraceAnswer,
 )
-from pipeline.session_tools import SessionTools
+from dsh_memory.pipeline.session_tools.tools import SessionTools
+from dsh_memory.pipeline.shared.closed_models import Closed
+from dsh_memory.pipeline.shared.workspace_access import Caller
 
 if TYPE_CHECKING:
-    from pipeline.ports import HistoryEngine
-    from pipeline.workflow import MemoryWorkflow
+    from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+    from dsh_memory.pipeline.shared.engine_port import HistoryEngine
 
 C = TypeVar("C", bound=Closed)
 
@@ -122,7 +123,7 @@ def query_set(caller: Caller) -> ToolSet:
 
 
 def _session_tools(memory: MemoryWorkflow, caller: Caller) -> SessionTools:
-    from pipeline.assembly import dsh_home
+    from dsh_memory.pipeline.shared.dsh_home import dsh_home
 
     # An assembled workflow holds the whole engine, of which it names only a part itself.
     engine = cast("HistoryEngine", memory.engine)

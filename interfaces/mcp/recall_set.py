@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from interfaces.mcp.tools import LOCAL_READ, Answer, Tool, ToolSet
-from pipeline.caller import Caller
-from pipeline.recall_requests import SINCE_DAYS_MAXIMUM, RecallResult
-from pipeline.schemas import result_schema
-from pipeline.session_schemas import recall_parameters
+from dsh_memory.interfaces.mcp.declarations import LOCAL_READ, Answer, Tool, ToolSet
+from dsh_memory.pipeline.memory.schemas import result_schema
+from dsh_memory.pipeline.recall.requests import SINCE_DAYS_MAXIMUM, RecallResult
+from dsh_memory.pipeline.recall.schemas import recall_parameters
+from dsh_memory.pipeline.shared.workspace_access import Caller
 
 if TYPE_CHECKING:
-    from pipeline.ports import HistoryEngine
-    from pipeline.workflow import MemoryWorkflow
+    from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+    from dsh_memory.pipeline.shared.engine_port import HistoryEngine
 
 _DESCRIPTION: Final = (
     "Search the original transcripts of earlier sessions, for instance for a bug that was fixed "
@@ -29,9 +29,9 @@ def recall_set(caller: Caller) -> ToolSet:
     """Return the tool for `caller`."""
 
     async def run(memory: MemoryWorkflow, arguments: Mapping[str, Any]) -> Answer:
-        from pipeline.assembly import dsh_home
-        from pipeline.recall import Recall
-        from pipeline.recall_render import render_recall
+        from dsh_memory.pipeline.recall.render import render_recall
+        from dsh_memory.pipeline.recall.service import Recall
+        from dsh_memory.pipeline.shared.dsh_home import dsh_home
 
         # An assembled workflow holds the whole engine, of which it names only a part itself.
         engine = cast("HistoryEngine", memory.engine)

@@ -13,19 +13,18 @@ from importlib.metadata import version
 from typing import Any, Final
 
 import mcp_types as types
+from dsh_memory.interfaces.mcp.call_order import Turns
+from dsh_memory.interfaces.mcp.declarations import UNKNOWN, Answer, Hints, Tool, ToolSet
+from dsh_memory.interfaces.mcp.progress import ProgressRouter
+from dsh_memory.pipeline.hot_reload import LiveMemory, OpenMemory, live_memory
+from dsh_memory.runtime.config.layers import LoadedConfig
+from dsh_memory.runtime.config.settings import Settings
+from dsh_memory.runtime.errors import ConfigError, DshMemoryError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
-
-from interfaces.mcp.progress import ProgressRouter
-from interfaces.mcp.tools import UNKNOWN, Answer, Hints, Tool, ToolSet
-from interfaces.mcp.turns import Turns
-from pipeline.live import LiveMemory, OpenMemory, live_memory
-from runtime.config import LoadedConfig
-from runtime.errors import ConfigError, DshMemoryError
-from runtime.settings import Settings
 
 NAME: Final = "dsh-memory"
 logger = logging.getLogger(__name__)
@@ -158,7 +157,7 @@ def _declared(tool: Tool, hints: Hints) -> types.Tool:
 
 
 def _failed(error: DshMemoryError) -> types.CallToolResult:
-    from pipeline.render import render_error
+    from dsh_memory.pipeline.memory.render import render_error
 
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=render_error(error))], is_error=True

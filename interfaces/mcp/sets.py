@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from interfaces.mcp.tools import ToolSet
+from dsh_memory.interfaces.mcp.declarations import ToolSet
 
 
 def tool_sets(
@@ -16,21 +16,21 @@ def tool_sets(
         cwd: The calling agent's directory; used by ``query`` and ``recall``.
         session_id: The calling agent's session, likewise.
     """
-    from pipeline.caller import Caller
+    from dsh_memory.pipeline.shared.workspace_access import Caller
 
     caller = Caller(cwd=cwd, session_id=session_id)
     sets: list[ToolSet] = []
     for name in names:
         if name == "memory":
-            from interfaces.mcp.memory_set import memory_set
+            from dsh_memory.interfaces.mcp.memory_set import memory_set
 
             sets.append(memory_set())
         elif name == "query":
-            from interfaces.mcp.query_set import query_set
+            from dsh_memory.interfaces.mcp.query_set import query_set
 
             sets.append(query_set(caller))
         elif name == "recall":
-            from interfaces.mcp.recall_set import recall_set
+            from dsh_memory.interfaces.mcp.recall_set import recall_set
 
             sets.append(recall_set(caller))
         else:

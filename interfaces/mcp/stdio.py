@@ -19,6 +19,8 @@ from typing import Any
 import anyio
 import anyio.to_thread
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
+from dsh_memory.interfaces.mcp.wire import Wire
+from dsh_memory.sessionquery.js.text import replace_surrogates
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_REQUEST,
@@ -31,9 +33,6 @@ from mcp_types import (
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
-
-from interfaces.mcp.wire import Wire
-from sessionquery.jstext import replace_surrogates
 
 LINE_BYTES = 4 * 1024 * 1024
 """The longest message, the same as the SDK's limit for a request over HTTP."""

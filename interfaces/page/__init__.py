@@ -1,4 +1,4 @@
-"""The configuration page: a small web page on loopback over `runtime.config`.
+"""The configuration page: a small web page on loopback over `runtime.config.layers`.
 
 `app` is the HTTP interface, `security` decides which requests it sees, `form` is the page's view of
 the configuration, `checks` looks at the endpoint and the vault on demand, `server` runs all of it.

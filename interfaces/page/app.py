@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio.to_thread
+from dsh_memory.interfaces.page import checks, form
+from dsh_memory.interfaces.page.security import Gate, GateMiddleware, refused
+from dsh_memory.runtime.errors import ConfigError, DshMemoryError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -19,10 +22,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-
-from interfaces.page import checks, form
-from interfaces.page.security import Gate, GateMiddleware, refused
-from runtime.errors import ConfigError, DshMemoryError
 
 STATIC = Path(__file__).parent / "static"
 _STATUS = {"CONFIG_CONFLICT": 409, "CONFIG_WRITE_FAILED": 403}
@@ -139,7 +138,7 @@ class _Calls:
         return await _with_draft(request, look)
 
     async def status(self, request: Request) -> Response:
-        from pipeline.status import collect_status
+        from dsh_memory.pipeline.status.collect import collect_status
 
         loaded = await _in_thread(self._source.load)
         facts: dict[str, Any] = await collect_status(loaded, check=False)

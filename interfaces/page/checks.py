@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from runtime.errors import ConfigError
-from runtime.loopback import addresses, literal_url, normalize_base_url
+from dsh_memory.runtime.errors import ConfigError
+from dsh_memory.runtime.loopback import addresses, literal_url, normalize_base_url
 
 TIMEOUT_SECONDS = 2.0
 
@@ -28,8 +28,8 @@ async def check_endpoint(values: Mapping[str, Any]) -> list[Finding]:
     Args:
         values: Key -> value as it would be in effect; not yet judged.
     """
-    from runtime.ollama.errors import OllamaError
-    from runtime.ollama.probe import Refused, version_of
+    from dsh_memory.runtime.ollama.errors import OllamaError
+    from dsh_memory.runtime.ollama.probe import Refused, version_of
 
     try:
         base_url = normalize_base_url(str(values["jev.base_url"]))
@@ -98,8 +98,8 @@ def _accepts_files(path: Path, space: os.statvfs_result) -> Finding:
 
 
 def _version(version: str) -> Finding:
-    from runtime.ollama.errors import OllamaError
-    from runtime.ollama.probe import require_version
+    from dsh_memory.runtime.ollama.errors import OllamaError
+    from dsh_memory.runtime.ollama.probe import require_version
 
     try:
         require_version(version)
@@ -109,8 +109,8 @@ def _version(version: str) -> Finding:
 
 
 async def _model(root: str, model: str, *, managed: bool) -> Finding:
-    from runtime.ollama.errors import OllamaError
-    from runtime.ollama.model import inspect
+    from dsh_memory.runtime.ollama.errors import OllamaError
+    from dsh_memory.runtime.ollama.model import inspect
 
     try:
         facts = await inspect(root, model, seconds=TIMEOUT_SECONDS)

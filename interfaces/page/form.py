@@ -1,7 +1,7 @@
 """The page's view of the configuration: every field with its value, layer, default and rules.
 
 Nothing here knows a rule: types, bounds and choices are the settings model's JSON Schema, and
-values are judged by `runtime.config_edit`.
+values are judged by `runtime.config.edit`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from runtime.config import (
+from dsh_memory.runtime.config.edit import UNSET, apply_changes, find_problems
+from dsh_memory.runtime.config.keys import KeyInfo, keys
+from dsh_memory.runtime.config.layers import (
     ConfigDocument,
     LoadedConfig,
     load,
@@ -25,12 +25,11 @@ from runtime.config import (
     read_document,
     revision_of,
 )
-from runtime.config_edit import UNSET, apply_changes, find_problems
-from runtime.config_keys import KeyInfo, keys
-from runtime.config_view import value_of
-from runtime.directories import site_config_file, user_config_file
-from runtime.errors import ConfigError
-from runtime.settings import settings_json_schema
+from dsh_memory.runtime.config.paths import site_config_file, user_config_file
+from dsh_memory.runtime.config.settings import settings_json_schema
+from dsh_memory.runtime.config.view import value_of
+from dsh_memory.runtime.errors import ConfigError
+from pydantic import BaseModel, ConfigDict, Field
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "store": ("store", "index", "search"),
@@ -59,7 +58,7 @@ class Source:
         return self.config_path if self.config_path is not None else user_config_file()
 
     def load(self) -> LoadedConfig:
-        """Load the layered configuration; see `runtime.config.load`."""
+        """Load the layered configuration; see `runtime.config.layers.load`."""
         return load(config_path=self.config_path, overrides=self.overrides)
 
 
@@ -82,7 +81,7 @@ class Draft(BaseModel):
     operations: list[Operation] = Field(max_length=500)
 
     def changes(self) -> dict[str, object]:
-        """Return key -> value or `UNSET`, as `runtime.config_edit` takes them."""
+        """Return key -> value or `UNSET`, as `runtime.config.edit` takes them."""
         return {item.key: UNSET if item.op == "unset" else item.value for item in self.operations}
 
 
@@ -145,7 +144,7 @@ def save_draft(source: Source, draft: Draft) -> None:
     """Write the draft in one fenced step.
 
     Raises:
-        ConfigError: As `runtime.config_edit.apply_changes`; nothing is written then.
+        ConfigError: As `runtime.config.edit.apply_changes`; nothing is written then.
     """
     apply_changes(source.path, draft.changes(), expected_revision=draft.revision)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from interfaces import loopback_http
-from interfaces.page.app import build_app
-from interfaces.page.form import Source
-from interfaces.page.security import Gate
+from dsh_memory.interfaces import loopback_http
+from dsh_memory.interfaces.page.app import build_app
+from dsh_memory.interfaces.page.form import Source
+from dsh_memory.interfaces.page.security import Gate
 
 
 async def serve(source: Source, *, port: int = 0, ready: Callable[[str], None]) -> None:

@@ -1,0 +1,1 @@
+"""The managed model service: start, share, load and end it; no scoring."""

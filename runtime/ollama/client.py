@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from runtime.ollama.probe import no_tls
+from dsh_memory.runtime.ollama.probe import no_tls
 
 if TYPE_CHECKING:
     import ollama

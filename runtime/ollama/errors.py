@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runtime.errors import DshMemoryError
+from dsh_memory.runtime.errors import DshMemoryError
 
 NOT_INSTALLED: Final = "OLLAMA_NOT_INSTALLED"
 RUNTIME_DIRECTORY: Final = "OLLAMA_RUNTIME_DIRECTORY"

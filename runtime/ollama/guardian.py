@@ -27,10 +27,13 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    # The package's own directory comes last, behind the standard library.
-    sys.path.append(str(Path(__file__).resolve().parents[2]))
+    # The folder that holds `dsh_memory` comes last, behind the standard library.
+    for _folder in Path(__file__).resolve().parents:
+        if (_folder / "dsh_memory" / "__init__.py").is_file():
+            sys.path.append(str(_folder))
+            break
 
-from runtime.ollama.descendants import MARK_VARIABLE, become_subreaper, end_family
+from dsh_memory.runtime.ollama.descendants import MARK_VARIABLE, become_subreaper, end_family
 
 _LIFE_LOCK_SECONDS = 10.0
 _LINE_BYTES = 64

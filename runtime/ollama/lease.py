@@ -17,16 +17,15 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-
-from runtime.ollama.descendants import MARK_VARIABLE, end_marked
-from runtime.ollama.errors import (
+from dsh_memory.runtime.ollama.descendants import MARK_VARIABLE, end_marked
+from dsh_memory.runtime.ollama.errors import (
     RUNTIME_DIRECTORY,
     SERVICE_ENDED,
     START_FAILED,
     OllamaError,
     clip,
 )
-from runtime.ollama.rendezvous import Rendezvous
+from dsh_memory.runtime.ollama.rendezvous import Rendezvous
 
 _POLL_SECONDS = 0.05
 # Longer than the guardian needs to end a service that resists: 2 s, then SIGKILL.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-
-from runtime.ollama.client import CALL_SECONDS, connect, import_ollama
-from runtime.ollama.errors import (
+from dsh_memory.runtime.config.settings import CONTEXT_WINDOW_MINIMUM
+from dsh_memory.runtime.ollama.client import CALL_SECONDS, connect, import_ollama
+from dsh_memory.runtime.ollama.errors import (
     CONTEXT_TOO_SMALL,
     CONTEXT_UNKNOWN,
     NOT_A_DECISION_MODEL,
@@ -21,12 +21,10 @@ from runtime.ollama.errors import (
     OllamaError,
     clip,
 )
-from runtime.settings import CONTEXT_WINDOW_MINIMUM
 
 if TYPE_CHECKING:
     import ollama
-
-    from runtime.progress import Progress
+    from dsh_memory.runtime.progress import Progress
 
 CAPABILITY: Final = "decision"
 

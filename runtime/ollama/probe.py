@@ -7,9 +7,8 @@ import ssl
 from typing import Any, Final
 
 import anyio
-
-from runtime.loopback import literal_url
-from runtime.ollama.errors import (
+from dsh_memory.runtime.loopback import literal_url
+from dsh_memory.runtime.ollama.errors import (
     PROBE_FAILED,
     UNMANAGED_HINT,
     VERSION_TOO_OLD,

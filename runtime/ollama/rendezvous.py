@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.ollama.errors import RUNTIME_DIRECTORY, OllamaError
+from dsh_memory.runtime.ollama.errors import RUNTIME_DIRECTORY, OllamaError
 
 # The shortest limit of a socket path, that of macOS, without the final NUL.
 _SOCKET_PATH_BYTES = 103

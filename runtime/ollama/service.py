@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import anyio
-
-from runtime.endpoint import Endpoint
-from runtime.errors import DshMemoryError
-from runtime.loopback import addresses, literal_url
-from runtime.ollama.environment import service_environment
-from runtime.ollama.errors import (
+from dsh_memory.runtime.config.settings import JevSettings
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.runtime.errors import DshMemoryError
+from dsh_memory.runtime.loopback import addresses, literal_url
+from dsh_memory.runtime.ollama.environment import service_environment
+from dsh_memory.runtime.ollama.errors import (
     LOAD_TIMEOUT,
     NOT_INSTALLED,
     SERVICE_ENDED,
@@ -27,14 +27,13 @@ from runtime.ollama.errors import (
     UNMANAGED_HINT,
     OllamaError,
 )
-from runtime.ollama.lease import Lease, is_guarded, join, start, start_lock
-from runtime.ollama.model import prepare, require_decision_model
-from runtime.ollama.probe import PROBE_SECONDS, Refused, require_version, version_of
-from runtime.ollama.rendezvous import create, find
-from runtime.settings import JevSettings
+from dsh_memory.runtime.ollama.lease import Lease, is_guarded, join, start, start_lock
+from dsh_memory.runtime.ollama.model import prepare, require_decision_model
+from dsh_memory.runtime.ollama.probe import PROBE_SECONDS, Refused, require_version, version_of
+from dsh_memory.runtime.ollama.rendezvous import create, find
 
 if TYPE_CHECKING:
-    from runtime.progress import Progress
+    from dsh_memory.runtime.progress import Progress
 
 START_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = 0.05

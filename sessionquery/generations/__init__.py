@@ -1,0 +1,1 @@
+"""Rows of older log generations made into the current one, one step a module."""

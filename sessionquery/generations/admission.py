@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sessionquery.generations.messages import (
+from dsh_memory.sessionquery.generations.messages import (
     assistant_message,
     blocks,
     goal_change,
@@ -19,8 +19,8 @@ from sessionquery.generations.messages import (
     usage,
     user_message,
 )
-from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.shapes import (
+from dsh_memory.sessionquery.generations.problems import MigrationRefusedError
+from dsh_memory.sessionquery.generations.shapes import (
     Check,
     Maybe,
     Shape,
@@ -42,7 +42,7 @@ from sessionquery.generations.shapes import (
     true,
     variants,
 )
-from sessionquery.generations.values import Row
+from dsh_memory.sessionquery.generations.values import Row
 
 # Parts
 

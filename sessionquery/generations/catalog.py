@@ -8,30 +8,15 @@ sessions of the store.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from sessionquery.generations.context import LogContext
-from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.shapes import one_of, text
-from sessionquery.generations.values import Row
-from sessionquery.model import SessionHeader
+from dsh_memory.sessionquery.generations.context import LogContext
+from dsh_memory.sessionquery.generations.problems import MigrationRefusedError
+from dsh_memory.sessionquery.generations.shapes import one_of, text
+from dsh_memory.sessionquery.generations.values import Row
+from dsh_memory.sessionquery.model.children import Child
 
 _is_mode = one_of("one-shot", "continuable")
-
-
-@dataclass(frozen=True, slots=True)
-class Child:
-    """A listed subagent session of the log's session.
-
-    Attributes:
-        header: Its header.
-        descriptors: Reads the data of its own (not inherited) ``subagent/descriptor`` events;
-            None if the session cannot be read.
-    """
-
-    header: SessionHeader
-    descriptors: Callable[[], list[dict[str, Any]] | None]
 
 
 def complete(

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sessionquery.generations.packed import PACKED_MEMBERS, read_packing_row, row_length
-from sessionquery.generations.problems import CorruptLogError
-from sessionquery.generations.strict_rows import accept_3, inspect_3, read_strict_row
-from sessionquery.generations.values import Row
-from sessionquery.jsontext import JsonDepthError, JsonError, parse_json
+from dsh_memory.sessionquery.generations.packed import PACKED_MEMBERS, read_packing_row, row_length
+from dsh_memory.sessionquery.generations.problems import CorruptLogError
+from dsh_memory.sessionquery.generations.strict_rows import accept_3, inspect_3, read_strict_row
+from dsh_memory.sessionquery.generations.values import Row
+from dsh_memory.sessionquery.js.json import JsonDepthError, JsonError, parse_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from sessionquery.generations.admission import ADMITTED
-from sessionquery.rows import SURFACE_TYPES
+from dsh_memory.sessionquery.generations.admission import ADMITTED
+from dsh_memory.sessionquery.model.event_types import SURFACE_TYPES
 
 GENERATION_3: Final = (
     frozenset(ADMITTED[2]) - {"tool/code-dispatch", "tool/code-dispatch-start"}

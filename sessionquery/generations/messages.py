@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sessionquery.generations.shapes import (
+from dsh_memory.sessionquery.generations.shapes import (
     Check,
     Maybe,
     Shape,

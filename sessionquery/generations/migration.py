@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
-from sessionquery.generations import v0_to_v1, v1_to_v2, v2_to_v3, v3_to_v4
-from sessionquery.generations.catalog import Child, complete
-from sessionquery.generations.context import LogContext
-from sessionquery.generations.decoding import decode
-from sessionquery.generations.values import Row
+from dsh_memory.sessionquery.generations import v0_to_v1, v1_to_v2, v2_to_v3, v3_to_v4
+from dsh_memory.sessionquery.generations.catalog import complete
+from dsh_memory.sessionquery.generations.context import LogContext
+from dsh_memory.sessionquery.generations.decoding import decode
+from dsh_memory.sessionquery.generations.values import Row
+from dsh_memory.sessionquery.model.children import Child
 
 Step: TypeAlias = Callable[[Iterable[Row], LogContext], Iterator[Row]]
 
@@ -35,7 +36,7 @@ def migrated_rows(
     """Yield the events of an old log in the form of the current generation.
 
     The events are those that the reader checks and closes like any other log
-    (`sessionquery.bodyrules`, `sessionquery.closing`); nothing counts before the iteration ends.
+    (`rules.session`, `log.interrupted_turn`); nothing counts before the iteration ends.
 
     Args:
         header_row: The header as it stands in the log, already found well-formed.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sessionquery.generations.shapes import (
+from dsh_memory.sessionquery.generations.shapes import (
     Check,
     Maybe,
     Shape,
@@ -20,8 +20,8 @@ from sessionquery.generations.shapes import (
     text,
     texts,
 )
-from sessionquery.generations.values import Row
-from sessionquery.jstext import is_count, is_js_integer
+from dsh_memory.sessionquery.generations.values import Row
+from dsh_memory.sessionquery.js.text import is_count, is_js_integer
 
 PACKED_MEMBERS: Final = {
     "text-chunks": "texts",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sessionquery.errors import CORRUPT_SESSION, PERSISTENCE_FAILED, SessionQueryError
+from dsh_memory.sessionquery.errors import CORRUPT_SESSION, PERSISTENCE_FAILED, SessionQueryError
 
 
 class CorruptLogError(SessionQueryError):

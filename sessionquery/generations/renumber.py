@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.values import Row
-from sessionquery.jstext import is_count
+from dsh_memory.sessionquery.generations.problems import MigrationRefusedError
+from dsh_memory.sessionquery.generations.values import Row
+from dsh_memory.sessionquery.js.text import is_count
 
 GONE = -1
 """The new number of an event that has none."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessionquery.generations.values import Row
-from sessionquery.jstext import is_count
+from dsh_memory.sessionquery.generations.values import Row
+from dsh_memory.sessionquery.js.text import is_count
 
 
 class RestartWatch:

@@ -9,7 +9,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias, TypeGuard
 
-from sessionquery.jstext import MAX_SAFE_INTEGER, is_count, is_finite_number, is_safe_integer
+from dsh_memory.sessionquery.js.text import (
+    MAX_SAFE_INTEGER,
+    is_count,
+    is_finite_number,
+    is_safe_integer,
+)
 
 Check: TypeAlias = Callable[[Any], bool]
 

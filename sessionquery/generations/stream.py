@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from sessionquery.generations.admission import check_envelope
-from sessionquery.generations.messages import known_chunk
-from sessionquery.generations.packed import PACKED_MEMBERS, is_packed
-from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.shapes import count
-from sessionquery.generations.values import Row
+from dsh_memory.sessionquery.generations.admission import check_envelope
+from dsh_memory.sessionquery.generations.messages import known_chunk
+from dsh_memory.sessionquery.generations.packed import PACKED_MEMBERS, is_packed
+from dsh_memory.sessionquery.generations.problems import MigrationRefusedError
+from dsh_memory.sessionquery.generations.shapes import count
+from dsh_memory.sessionquery.generations.values import Row
 
 _DELTA_TYPES = {
     "text-delta": ("text-chunks", "text"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sessionquery.generations.known_types import LOG_ONLY_3
-from sessionquery.generations.messages import block, plugin_source
-from sessionquery.generations.problems import CorruptLogError, MigrationRefusedError
-from sessionquery.generations.shapes import (
+from dsh_memory.sessionquery.generations.known_types import LOG_ONLY_3
+from dsh_memory.sessionquery.generations.messages import block, plugin_source
+from dsh_memory.sessionquery.generations.problems import CorruptLogError, MigrationRefusedError
+from dsh_memory.sessionquery.generations.shapes import (
     Maybe,
     Shape,
     anything,
@@ -20,8 +20,9 @@ from sessionquery.generations.shapes import (
     text,
     true,
 )
-from sessionquery.generations.values import Row
-from sessionquery.rows import SURFACE_TYPES, unpack_sources
+from dsh_memory.sessionquery.generations.values import Row
+from dsh_memory.sessionquery.model.event_types import SURFACE_TYPES
+from dsh_memory.sessionquery.rules.envelope import unpack_sources
 
 _ROW: Final = Shape(
     type=text,

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from sessionquery.generations.admission import check_envelope, check_event
-from sessionquery.generations.context import LogContext
-from sessionquery.generations.packed import CHUNK_TYPES
-from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.shapes import Shape, anything, count, name, positive
-from sessionquery.generations.values import Row
-from sessionquery.jstext import is_count
+from dsh_memory.sessionquery.generations.admission import check_envelope, check_event
+from dsh_memory.sessionquery.generations.context import LogContext
+from dsh_memory.sessionquery.generations.packed import CHUNK_TYPES
+from dsh_memory.sessionquery.generations.problems import MigrationRefusedError
+from dsh_memory.sessionquery.generations.shapes import Shape, anything, count, name, positive
+from dsh_memory.sessionquery.generations.values import Row
+from dsh_memory.sessionquery.js.text import is_count
 
 _RENAMED = {
     "compact/start": "compaction/start",

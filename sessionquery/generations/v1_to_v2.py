@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sessionquery.generations.admission import check_envelope, check_event
-from sessionquery.generations.context import LogContext
-from sessionquery.generations.packed import CHUNK_TYPES
-from sessionquery.generations.problems import CorruptLogError, MigrationRefusedError
-from sessionquery.generations.renumber import Numbering
-from sessionquery.generations.restart import RestartWatch
-from sessionquery.generations.stream import Attempt, ChunkRun, Insertion, chunk_run
-from sessionquery.generations.values import Row
+from dsh_memory.sessionquery.generations.admission import check_envelope, check_event
+from dsh_memory.sessionquery.generations.context import LogContext
+from dsh_memory.sessionquery.generations.packed import CHUNK_TYPES
+from dsh_memory.sessionquery.generations.problems import CorruptLogError, MigrationRefusedError
+from dsh_memory.sessionquery.generations.renumber import Numbering
+from dsh_memory.sessionquery.generations.restart import RestartWatch
+from dsh_memory.sessionquery.generations.stream import Attempt, ChunkRun, Insertion, chunk_run
+from dsh_memory.sessionquery.generations.values import Row
 
 _ENDS_ATTEMPT = frozenset({"turn/end", "step/end", "llm/retry", "llm/retry-started"})
 

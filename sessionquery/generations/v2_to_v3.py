@@ -13,14 +13,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sessionquery.generations.admission import check_event
-from sessionquery.generations.context import LogContext
-from sessionquery.generations.messages import stream
-from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.renumber import Numbering
-from sessionquery.generations.shapes import Shape, count, one_of
-from sessionquery.generations.values import Row
-from sessionquery.rows import SURFACE_TYPES
+from dsh_memory.sessionquery.generations.admission import check_event
+from dsh_memory.sessionquery.generations.context import LogContext
+from dsh_memory.sessionquery.generations.messages import stream
+from dsh_memory.sessionquery.generations.problems import MigrationRefusedError
+from dsh_memory.sessionquery.generations.renumber import Numbering
+from dsh_memory.sessionquery.generations.shapes import Shape, count, one_of
+from dsh_memory.sessionquery.generations.values import Row
+from dsh_memory.sessionquery.model.event_types import SURFACE_TYPES
 
 _STREAMED = frozenset({"assistant/message", "assistant/attempt"})
 _RENAMED = {

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from sessionquery.generations.context import LogContext
-from sessionquery.generations.known_types import GENERATION_3
-from sessionquery.generations.messages import BLOCK_TYPES
-from sessionquery.generations.problems import MigrationRefusedError
-from sessionquery.generations.renumber import Numbering
-from sessionquery.generations.restart import RestartWatch
-from sessionquery.generations.shapes import name
-from sessionquery.generations.values import Row
+from dsh_memory.sessionquery.generations.context import LogContext
+from dsh_memory.sessionquery.generations.known_types import GENERATION_3
+from dsh_memory.sessionquery.generations.messages import BLOCK_TYPES
+from dsh_memory.sessionquery.generations.problems import MigrationRefusedError
+from dsh_memory.sessionquery.generations.renumber import Numbering
+from dsh_memory.sessionquery.generations.restart import RestartWatch
+from dsh_memory.sessionquery.generations.shapes import name
+from dsh_memory.sessionquery.generations.values import Row
 
 _PROMPT_PLUGIN = "@deepseek-ai/dsh-system-prompt"
 _KEPT_NAMES = (

@@ -1,0 +1,1 @@
+"""Search: the index file and its life; nothing here decides what a log means."""

@@ -12,32 +12,36 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sessionquery.abort import AbortSignal
-from sessionquery.corpus import not_found, store_failure
-from sessionquery.index.cursors import Cursor, decode_cursor, stale_cursor
-from sessionquery.index.earlier import EarlierClosings
-from sessionquery.index.keeper import IndexKeeper, IndexView
-from sessionquery.index.live_index import LiveIndex
-from sessionquery.index.matching import (
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.index.build.live_index import LiveIndex
+from dsh_memory.sessionquery.index.lifecycle import IndexKeeper, IndexView
+from dsh_memory.sessionquery.index.query.corpus_digest import (
+    Entry,
+    Snapshot,
+    Snapshots,
+    being_written,
+)
+from dsh_memory.sessionquery.index.query.cursors import Cursor, decode_cursor, stale_cursor
+from dsh_memory.sessionquery.index.query.hits import make_hits
+from dsh_memory.sessionquery.index.query.matching import (
     Match,
     Scope,
     all_matches,
     best_matches,
     find_matches,
 )
-from sessionquery.index.pages import make_hits
-from sessionquery.index.phrase import Phrase, Tokenizer
-from sessionquery.index.requests import SearchQuery, parse_event_search, parse_session_search
-from sessionquery.index.snapshot import Entry, Snapshot, Snapshots, being_written
-from sessionquery.live import LiveSessions
-from sessionquery.model import (
-    EngineOptions,
-    EventHit,
-    EventPage,
-    SessionHit,
-    SessionPage,
+from dsh_memory.sessionquery.index.query.phrase import Phrase, Tokenizer
+from dsh_memory.sessionquery.index.query.requests import (
+    SearchQuery,
+    parse_event_search,
+    parse_session_search,
 )
-from sessionquery.store import SessionStore
+from dsh_memory.sessionquery.index.query.vanished_rows import EarlierClosings
+from dsh_memory.sessionquery.live import LiveSessions
+from dsh_memory.sessionquery.model.options import EngineOptions
+from dsh_memory.sessionquery.model.search import EventHit, EventPage, SessionHit, SessionPage
+from dsh_memory.sessionquery.store.listing import not_found, store_failure
+from dsh_memory.sessionquery.store.store import SessionStore
 
 T = TypeVar("T")
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-
-from runtime.endpoint import Endpoint
+from dsh_memory.runtime.endpoint import Endpoint
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from dsh_memory.classifier.answers import parse
+from dsh_memory.classifier.errors import JevError
 from hypothesis import given
 from hypothesis import strategies as st
-
-from classifier.answers import parse
-from classifier.errors import JevError
 
 
 def body(answers: Any, **more: Any) -> bytes:

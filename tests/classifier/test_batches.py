@@ -8,15 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from dsh_memory.classifier.batches import pack
+from dsh_memory.classifier.budget import BODY_LIMIT, plan
+from dsh_memory.classifier.errors import JevError
+from dsh_memory.classifier.segments import encode, encoded_size
+from dsh_memory.classifier.wording import (
+    ITEM_TEXT_LIMIT,
+    instructions,
+    question_of,
+    segment_of,
+    state,
+)
+from dsh_memory.runtime.endpoint import Endpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from classifier.batches import pack
-from classifier.budget import BODY_LIMIT, plan
-from classifier.errors import JevError
-from classifier.segments import encode, encoded_size
-from classifier.wording import ITEM_TEXT_LIMIT, instructions, question_of, segment_of, state
-from runtime.endpoint import Endpoint
 
 CLEAN = st.characters(exclude_categories=["Cs"])
 MODELS = st.sampled_from(["nimble", "m" * 200, 'odd"model\\name', "模型"])
@@ -183,7 +188,7 @@ def test_the_question_counts_with_its_escapes() -> None:
 
 
 def test_a_text_of_too_many_parts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("classifier.batches.split", lambda text, limit: ("x",) * 10_000)
+    monkeypatch.setattr("dsh_memory.classifier.batches.split", lambda text, limit: ("x",) * 10_000)
     with pytest.raises(JevError, match="10000 parts") as caught:
         pack("Which one?", ["x" * 10_000], at(1024))
     assert caught.value.code == "JEV_BUDGET"

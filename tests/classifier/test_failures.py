@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from dsh_memory.classifier.errors import HINTS, JevError, visible
+from dsh_memory.classifier.filter import score_texts
+from dsh_memory.runtime.endpoint import Endpoint
 from pytest_httpserver import HTTPServer
-
-from classifier.errors import HINTS, JevError, visible
-from classifier.filter import score_texts
-from runtime.endpoint import Endpoint
 
 pytestmark = pytest.mark.anyio
 

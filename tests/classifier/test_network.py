@@ -14,12 +14,11 @@ from typing import Any
 
 import anyio
 import pytest
-
-from classifier.batches import pack
-from classifier.errors import JevError
-from classifier.filter import TIMEOUT, score_texts, warm_up
-from runtime.endpoint import Endpoint
-from runtime.errors import ConfigError
+from dsh_memory.classifier.batches import pack
+from dsh_memory.classifier.errors import JevError
+from dsh_memory.classifier.filter import TIMEOUT, score_texts, warm_up
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.runtime.errors import ConfigError
 
 pytestmark = pytest.mark.anyio
 
@@ -92,8 +91,8 @@ HOSTILE_ENVIRONMENT = {
 
 SCRIPT = """
 import json, sys, anyio
-from classifier.filter import score_texts
-from runtime.endpoint import Endpoint
+from dsh_memory.classifier.filter import score_texts
+from dsh_memory.runtime.endpoint import Endpoint
 
 async def main():
     endpoint = Endpoint(sys.argv[1], "nimble", 8192)

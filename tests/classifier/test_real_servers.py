@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from dsh_memory.classifier.batches import pack
+from dsh_memory.classifier.errors import JevError
+from dsh_memory.classifier.filter import score_texts
+from dsh_memory.runtime.endpoint import Endpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from classifier.batches import pack
-from classifier.errors import JevError
-from classifier.filter import score_texts
-from runtime.endpoint import Endpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.realserver]
 

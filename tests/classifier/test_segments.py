@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from dsh_memory.classifier.segments import encode, encoded_size, split, well_formed
 from hypothesis import given
 from hypothesis import strategies as st
-
-from classifier.segments import encode, encoded_size, split, well_formed
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=600)
 

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from classifier.errors import JevError
-from classifier.filter import score_texts, warm_up
-from classifier.standin import protocol
-from classifier.standin.scoring import EmbeddingScorer
-from classifier.standin.server import StandinServer, serve
-from runtime.endpoint import Endpoint
+from dsh_memory.classifier.errors import JevError
+from dsh_memory.classifier.filter import score_texts, warm_up
+from dsh_memory.classifier.standin import protocol
+from dsh_memory.classifier.standin.scoring import EmbeddingScorer
+from dsh_memory.classifier.standin.server import StandinServer, serve
+from dsh_memory.runtime.endpoint import Endpoint
 
 pytestmark = pytest.mark.anyio
 
@@ -254,7 +253,7 @@ async def test_text_that_the_engine_cannot_take_is_made_harmless() -> None:
 
 SERVE = (
     "import sys\n"
-    "from classifier.standin.server import serve\n"
+    "from dsh_memory.classifier.standin.server import serve\n"
     "serve(int(sys.argv[1]), ready=lambda url: print(url, flush=True))\n"
 )
 

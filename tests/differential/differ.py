@@ -81,7 +81,15 @@ def ours(home: Path, requests: list[dict[str, Any]], folder: Path) -> dict[str, 
     """Return our answers by id, from one ``dsh-memory query`` process with its own index file."""
     path = folder / "requests.jsonl"
     _write(path, requests)
-    command = [sys.executable, "-m", "interfaces.cli", "query", "--home", str(home), str(path)]
+    command = [
+        sys.executable,
+        "-m",
+        "dsh_memory.interfaces.cli",
+        "query",
+        "--home",
+        str(home),
+        str(path),
+    ]
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith("DSH_")},
         "XDG_CACHE_HOME": str(folder / "cache"),

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-
-from exporters.note import NoteContent
+from dsh_memory.exporters.note import NoteContent
 
 PAIN = [
     'C# [x]|^:*?"<>/\\',

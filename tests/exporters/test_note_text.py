@@ -7,13 +7,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from dsh_memory.exporters.frontmatter import front_matter, quoted
+from dsh_memory.exporters.inert import fenced, inert_json, inert_text
+from dsh_memory.exporters.note import NoteContent, note_name, note_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-
-from exporters.frontmatter import front_matter, quoted
-from exporters.inert import fenced, inert_json, inert_text
-from exporters.note import NoteContent, note_name, note_text
 
 Fill = Callable[..., NoteContent]
 Parse = Callable[[str], tuple[dict[str, Any], str, Any]]

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-from exporters import errors
-from exporters.errors import ObsidianError
-from exporters.note import NoteContent, note_name, note_text
-from exporters.obsidian import write_note
+from dsh_memory.exporters import errors
+from dsh_memory.exporters.errors import ObsidianError
+from dsh_memory.exporters.note import NoteContent, note_name, note_text
+from dsh_memory.exporters.obsidian import write_note
 
 Fill = Callable[..., NoteContent]
 
@@ -174,7 +173,7 @@ def test_a_killed_process_leaves_no_partial_note(vault: Path) -> None:
     child = f"""
 import os, signal, sys
 sys.argv[1:] = [sys.argv[1], "200000"]
-import exporters.obsidian as obsidian
+import dsh_memory.exporters.obsidian as obsidian
 sync = os.fsync
 def killed(file):
     assert os.fstat(file).st_size > 200_000
@@ -203,8 +202,8 @@ def test_a_note_is_written_where_files_need_a_name(
 _CHILD = """
 import os, sys
 from datetime import UTC, datetime
-from exporters.errors import ObsidianError
-from exporters.obsidian import NoteContent, write_note
+from dsh_memory.exporters.errors import ObsidianError
+from dsh_memory.exporters.obsidian import NoteContent, write_note
 
 vault, size = sys.argv[1], int(sys.argv[2])
 content = NoteContent(

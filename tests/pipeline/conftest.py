@@ -10,20 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pipeline.workflow import MemoryWorkflow
-from runtime.endpoint import Endpoint
-from runtime.settings import Settings
-from sessionquery.abort import AbortSignal
-from sessionquery.errors import SESSION_NOT_FOUND, SessionQueryError
-from sessionquery.model import (
-    EventHit,
-    EventPage,
-    EventWindow,
-    SessionHeader,
-    SessionHit,
-    SessionPage,
-)
+from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+from dsh_memory.runtime.config.settings import Settings
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.errors import SESSION_NOT_FOUND, SessionQueryError
+from dsh_memory.sessionquery.model.reads import EventWindow
+from dsh_memory.sessionquery.model.search import EventHit, EventPage, SessionHit, SessionPage
+from dsh_memory.sessionquery.model.sessions import SessionHeader
 
 Hook = Callable[[], Awaitable[None]]
 

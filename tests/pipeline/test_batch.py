@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-
-from pipeline.batch import answer_lines
-from pipeline.workflow import MemoryWorkflow
-from sessionquery.errors import STALE_CURSOR, SessionQueryError
-from sessionquery.model import SessionPage
+from dsh_memory.pipeline.jsonl import answer_lines
+from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+from dsh_memory.sessionquery.errors import STALE_CURSOR, SessionQueryError
+from dsh_memory.sessionquery.model.search import SessionPage
 
 pytestmark = pytest.mark.anyio
 Open = Callable[..., MemoryWorkflow]

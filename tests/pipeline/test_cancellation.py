@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import dsh_memory.exporters.obsidian
 import pytest
-
-import exporters.obsidian
-from exporters.note import NoteContent
-from pipeline.workflow import MemoryWorkflow
-from runtime.errors import CancelledRunError
-from sessionquery.abort import AbortSignal
+from dsh_memory.exporters.note import NoteContent
+from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+from dsh_memory.runtime.errors import CancelledRunError
+from dsh_memory.sessionquery.abort import AbortSignal
 
 pytestmark = pytest.mark.anyio
 Open = Callable[..., MemoryWorkflow]
@@ -111,7 +110,7 @@ class _SlowWriter:
         self.go_on = threading.Event()
         self.ended = threading.Event()
         self._ignore = ignore
-        self._write = exporters.obsidian.write_note
+        self._write = dsh_memory.exporters.obsidian.write_note
 
     def __call__(self, vault: str, content: NoteContent, *, cancelled: Callable[[], bool]) -> Path:
         def look() -> bool:
@@ -130,7 +129,7 @@ async def test_a_run_cancelled_while_its_note_is_written_leaves_no_note(
     open_workflow: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, completes: bool
 ) -> None:
     writer = _SlowWriter(ignore=completes)
-    monkeypatch.setattr(exporters.obsidian, "write_note", writer)
+    monkeypatch.setattr(dsh_memory.exporters.obsidian, "write_note", writer)
     workflow = open_workflow(obsidian={"enabled": True, "vault_path": str(tmp_path)})
     finished = False
 
@@ -154,7 +153,7 @@ async def test_an_aborted_signal_stops_the_note_too(
     open_workflow: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     writer = _SlowWriter()
-    monkeypatch.setattr(exporters.obsidian, "write_note", writer)
+    monkeypatch.setattr(dsh_memory.exporters.obsidian, "write_note", writer)
     workflow = open_workflow(obsidian={"enabled": True, "vault_path": str(tmp_path)})
     signal = AbortSignal()
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from pipeline.echoes import TOOL_NAMES, is_own_tool
-from pipeline.workflow import MemoryWorkflow
+from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+from dsh_memory.pipeline.shared.echoes import TOOL_NAMES, is_own_tool
 
 Open = Callable[..., MemoryWorkflow]
 OURS = "mcp__memory__recall_memory"

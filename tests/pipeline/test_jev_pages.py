@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from dsh_memory.pipeline.memory.render import render_search
+from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.runtime.errors import DshMemoryError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
-
-from pipeline.render import render_search
-from pipeline.workflow import MemoryWorkflow
-from runtime.endpoint import Endpoint
-from runtime.errors import DshMemoryError
 
 pytestmark = pytest.mark.anyio
 Open = Callable[..., MemoryWorkflow]

@@ -11,10 +11,9 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-
-from pipeline.live import LiveMemory, live_memory
-from runtime.config import LoadedConfig, load
-from runtime.errors import ConfigError
+from dsh_memory.pipeline.hot_reload import LiveMemory, live_memory
+from dsh_memory.runtime.config.layers import LoadedConfig, load
+from dsh_memory.runtime.errors import ConfigError
 
 pytestmark = pytest.mark.anyio
 

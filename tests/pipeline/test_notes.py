@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
-
-from exporters.errors import VAULT_MISSING, ObsidianError
-from pipeline.errors import RequestError
-from pipeline.workflow import MemoryWorkflow
-from sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
+from dsh_memory.exporters.errors import VAULT_MISSING, ObsidianError
+from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+from dsh_memory.pipeline.shared.errors import RequestError
+from dsh_memory.sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
 
 pytestmark = pytest.mark.anyio
 Open = Callable[..., MemoryWorkflow]

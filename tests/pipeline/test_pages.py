@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from pipeline.errors import QUESTION_REQUIRED, SUBAGENT_SESSION, RequestError
-from pipeline.workflow import MemoryWorkflow
-from sessionquery.errors import SESSION_NOT_FOUND, STALE_CURSOR, SessionQueryError
-from sessionquery.model import EventPage, SessionPage, UnreadableSession
+from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+from dsh_memory.pipeline.shared.errors import QUESTION_REQUIRED, SUBAGENT_SESSION, RequestError
+from dsh_memory.sessionquery.errors import SESSION_NOT_FOUND, STALE_CURSOR, SessionQueryError
+from dsh_memory.sessionquery.model.search import EventPage, SessionPage, UnreadableSession
 
 pytestmark = pytest.mark.anyio
 Open = Callable[..., MemoryWorkflow]

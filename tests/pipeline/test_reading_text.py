@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dsh_memory.pipeline.shared.readable_text import read_text
+from dsh_memory.pipeline.shared.text_budget import clip, share_budget
+from dsh_memory.sessionquery.js.text import utf16_length
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pipeline.projection import read_text
-from pipeline.window import clip, share_budget
-from sessionquery.jstext import utf16_length
 
 
 def event(kind: str, data: Any, seq: int = 0) -> dict[str, Any]:

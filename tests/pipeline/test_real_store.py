@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dsh_memory.pipeline.assembly import engine_options, open_memory
+from dsh_memory.pipeline.jsonl import answer_lines
+from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+from dsh_memory.pipeline.shared.dsh_home import dsh_home
+from dsh_memory.pipeline.shared.errors import SUBAGENT_SESSION, RequestError
+from dsh_memory.runtime.config.layers import load
+from dsh_memory.runtime.config.settings import Settings
+from dsh_memory.sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
-
-from pipeline.assembly import dsh_home, engine_options, open_memory
-from pipeline.batch import answer_lines
-from pipeline.errors import SUBAGENT_SESSION, RequestError
-from pipeline.workflow import MemoryWorkflow
-from runtime.config import load
-from runtime.settings import Settings
-from sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
 
 pytestmark = pytest.mark.anyio
 Open = Callable[..., AbstractAsyncContextManager[MemoryWorkflow]]

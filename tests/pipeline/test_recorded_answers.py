@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pipeline.batch import answer_lines
-from pipeline.workflow import MemoryWorkflow
-from runtime.settings import Settings
-from sessionquery.engine import SessionQueryEngine
-from sessionquery.model import EngineOptions
+from dsh_memory.pipeline.jsonl import answer_lines
+from dsh_memory.pipeline.memory.workflow import MemoryWorkflow
+from dsh_memory.runtime.config.settings import Settings
+from dsh_memory.sessionquery.engine import SessionQueryEngine
+from dsh_memory.sessionquery.model.options import EngineOptions
 
 CASES = Path(__file__).parent.parent / "data" / "recall"
 OURS = ("jev", "note_path", "diagnostics", "unreadable_sessions", "excluded_echoes")

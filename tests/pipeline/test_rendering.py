@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from pipeline.render import NOTICE, render_error, render_help, render_read, render_search
-from pipeline.results import (
+from dsh_memory.pipeline.memory.render import render_error, render_help, render_read, render_search
+from dsh_memory.pipeline.memory.results import (
     JevReport,
     ReadEvent,
     ReadResult,
     SearchHit,
     SearchResult,
-    UnreadableSessionReport,
 )
-from pipeline.status_text import render_status
-from runtime.errors import DshMemoryError
-from sessionquery.jstext import clip_utf16, utf16_length
+from dsh_memory.pipeline.shared.closed_models import UnreadableSessionReport
+from dsh_memory.pipeline.shared.notices import NOTICE
+from dsh_memory.pipeline.status.render import render_status
+from dsh_memory.runtime.errors import DshMemoryError
+from dsh_memory.sessionquery.js.text import clip_utf16, utf16_length
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dsh_memory.pipeline.memory.render import render_error
+from dsh_memory.pipeline.memory.requests import parse_read, parse_search
+from dsh_memory.pipeline.shared.errors import INVALID, QUESTION_REQUIRED, RequestError
+from dsh_memory.sessionquery.js.text import utf16_length
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pipeline.errors import INVALID, QUESTION_REQUIRED, RequestError
-from pipeline.render import render_error
-from pipeline.requests import parse_read, parse_search
-from sessionquery.jstext import utf16_length
 
 BAD_SEARCHES: list[Any] = [
     None,

@@ -8,12 +8,11 @@ from typing import Any
 
 import anyio
 import pytest
+from dsh_memory.pipeline.shared.errors import RequestError
+from dsh_memory.pipeline.shared.model_boundary import model_boundary, sanitized
+from dsh_memory.sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
 from hypothesis import given
 from hypothesis import strategies as st
-
-from pipeline.errors import RequestError
-from pipeline.sanitizer import model_boundary, sanitized
-from sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
 
 TEXT = st.text(st.characters() | st.sampled_from("\ud800\udfff\x1b\x9b\u202e\u2066\x00\n\t"))
 VALUES = st.recursive(

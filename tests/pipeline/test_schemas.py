@@ -7,17 +7,16 @@ from typing import Any
 
 import jsonschema
 import pytest
-
-from pipeline import schemas
-from pipeline.requests import parse_read, parse_search
-from pipeline.results import (
+from dsh_memory.pipeline.memory import schemas
+from dsh_memory.pipeline.memory.requests import parse_read, parse_search
+from dsh_memory.pipeline.memory.results import (
     JevReport,
     ReadEvent,
     ReadResult,
     SearchHit,
     SearchResult,
-    UnreadableSessionReport,
 )
+from dsh_memory.pipeline.shared.closed_models import UnreadableSessionReport
 
 HIT: dict[str, Any] = {
     "session_id": "s",

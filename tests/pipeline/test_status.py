@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from pipeline.render import render_status
-from pipeline.status import collect_status
-from runtime.config import LoadedConfig, load
+from dsh_memory.pipeline.memory.render import render_status
+from dsh_memory.pipeline.status.collect import collect_status
+from dsh_memory.runtime.config.layers import LoadedConfig, load
 
 pytestmark = pytest.mark.anyio
 

@@ -15,11 +15,10 @@ from typing import Any
 
 import httpx
 import pytest
-
-from runtime.config import LoadedConfig, load
-from runtime.endpoint import Endpoint
-from runtime.ollama.rendezvous import find
-from runtime.settings import JevSettings
+from dsh_memory.runtime.config.layers import LoadedConfig, load
+from dsh_memory.runtime.config.settings import JevSettings
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.runtime.ollama.rendezvous import find
 
 
 @pytest.fixture

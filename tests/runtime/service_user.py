@@ -14,11 +14,10 @@ import sys
 
 import anyio
 import httpx
-
-from runtime.endpoint import Endpoint
-from runtime.errors import DshMemoryError
-from runtime.ollama.service import ModelService
-from runtime.settings import JevSettings
+from dsh_memory.runtime.config.settings import JevSettings
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.runtime.errors import DshMemoryError
+from dsh_memory.runtime.ollama.service import ModelService
 
 
 async def warm_up(endpoint: Endpoint) -> None:

@@ -11,9 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from runtime.config import LoadedConfig, load, read_document
-from runtime.config_edit import (
+from dsh_memory.runtime.config.edit import (
     UNSET,
     apply_changes,
     find_problems,
@@ -21,7 +19,8 @@ from runtime.config_edit import (
     set_value,
     unset_value,
 )
-from runtime.errors import ConfigError
+from dsh_memory.runtime.config.layers import LoadedConfig, load, read_document
+from dsh_memory.runtime.errors import ConfigError
 
 COMMENTED = """\
 # my settings
@@ -110,8 +109,9 @@ def test_a_stale_revision_is_a_conflict_and_nothing_is_written(config_file: Path
 
 def test_of_writers_with_the_same_revision_exactly_one_wins(config_file: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from runtime.config_edit import set_value;"
-        "from runtime.errors import ConfigError\n"
+        "import sys; from pathlib import Path;"
+        "from dsh_memory.runtime.config.edit import set_value;"
+        "from dsh_memory.runtime.errors import ConfigError\n"
         "sys.stdin.readline()\n"
         "try: set_value(Path(sys.argv[1]), 'jev.model', sys.argv[2], expected_revision='absent')\n"
         "except ConfigError as error: print(error.code)\n"
@@ -138,7 +138,8 @@ def test_of_writers_with_the_same_revision_exactly_one_wins(config_file: Path) -
 
 def test_unfenced_writers_lose_no_update(config_file: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from runtime.config_edit import set_text\n"
+        "import sys; from pathlib import Path\n"
+        "from dsh_memory.runtime.config.edit import set_text\n"
         "for n in range(5): set_text(Path(sys.argv[1]), sys.argv[2], str(10 + n))\n"
     )
     keys = ("index.default_limit", "index.snippet_chars", "index.read_window_max")
@@ -236,8 +237,8 @@ def test_a_read_only_file_system_is_a_failed_write(tmp_path: Path) -> None:
     place.mkdir()
     (place / "config.toml").write_text("[jev]\nmodel = 'a'\n")
     program = (
-        "from pathlib import Path; from runtime.config_edit import set_value\n"
-        "from runtime.errors import ConfigError\n"
+        "from pathlib import Path; from dsh_memory.runtime.config.edit import set_value\n"
+        "from dsh_memory.runtime.errors import ConfigError\n"
         "for name in ('config.toml', 'other.toml', 'deep/config.toml'):\n"
         f"  try: set_value(Path({str(place)!r}) / name, 'jev.model', 'b')\n"
         "  except ConfigError as error: print(error.code)\n"

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import platformdirs
 import pytest
-
-from runtime import directories
-from runtime.config import LoadedConfig, load, read_document
-from runtime.config_keys import keys, markdown_table
-from runtime.config_view import row, rows, show
-from runtime.errors import ConfigError
-from runtime.settings import Settings, settings_json_schema
+from dsh_memory.runtime.config import paths as directories
+from dsh_memory.runtime.config.keys import keys, markdown_table
+from dsh_memory.runtime.config.layers import LoadedConfig, load, read_document
+from dsh_memory.runtime.config.settings import Settings, settings_json_schema
+from dsh_memory.runtime.config.view import row, rows, show
+from dsh_memory.runtime.errors import ConfigError
 
 Load = Callable[..., LoadedConfig]
 
@@ -263,7 +262,7 @@ def test_every_key_has_a_meaning_and_the_schema_has_its_bounds() -> None:
 
 def test_reading_imports_no_editor_and_no_client(tmp_path: Path) -> None:
     program = (
-        "import sys, runtime.config as c; from pathlib import Path;"
+        "import sys, dsh_memory.runtime.config.layers as c; from pathlib import Path;"
         f"c.load(config_path=Path({str(tmp_path / 'x.toml')!r}));"
         "print([m for m in ('tomlkit','httpx','ollama','openai','platformdirs','rich','asyncio')"
         " if m in sys.modules])"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from dsh_memory.runtime.errors import ConfigError
+from dsh_memory.runtime.loopback import addresses, literal_url, normalize_base_url
 from hypothesis import given
 from hypothesis import strategies as st
-
-from runtime.errors import ConfigError
-from runtime.loopback import addresses, literal_url, normalize_base_url
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,12 @@ from typing import Any
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
-
-from runtime.endpoint import Endpoint
-from runtime.errors import DshMemoryError
-from runtime.ollama import lease
-from runtime.ollama.errors import OllamaError
-from runtime.ollama.rendezvous import find
-from runtime.ollama.service import ModelService
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.runtime.errors import DshMemoryError
+from dsh_memory.runtime.ollama import lease
+from dsh_memory.runtime.ollama.errors import OllamaError
+from dsh_memory.runtime.ollama.rendezvous import find
+from dsh_memory.runtime.ollama.service import ModelService
 
 WarmUp = Callable[[Endpoint], Awaitable[None]]
 StartUser = Callable[..., "subprocess.Popen[str]"]

@@ -9,11 +9,10 @@ from typing import Any
 
 import anyio
 import pytest
-
-from classifier.filter import score_texts
-from pipeline.assembly import open_memory
-from runtime.config import LoadedConfig
-from runtime.ollama.errors import OllamaError
+from dsh_memory.classifier.filter import score_texts
+from dsh_memory.pipeline.assembly import open_memory
+from dsh_memory.runtime.config.layers import LoadedConfig
+from dsh_memory.runtime.ollama.errors import OllamaError
 
 SAMPLE_HOME = Path(__file__).parents[2] / "examples" / "sample-home"
 REQUEST_SECONDS = 2.0

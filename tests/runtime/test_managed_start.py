@@ -11,11 +11,10 @@ from typing import Any
 
 import anyio
 import pytest
-
-from runtime.endpoint import Endpoint
-from runtime.errors import DshMemoryError
-from runtime.ollama.errors import OllamaError
-from runtime.ollama.service import ModelService
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.runtime.errors import DshMemoryError
+from dsh_memory.runtime.ollama.errors import OllamaError
+from dsh_memory.runtime.ollama.service import ModelService
 
 WarmUp = Callable[[Endpoint], Awaitable[None]]
 

@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from runtime.ollama import rendezvous
-from runtime.ollama.environment import service_environment
-from runtime.ollama.errors import OllamaError
-from runtime.ollama.model import ModelFacts, declared_window, require_decision_model
-from runtime.ollama.probe import require_version
+from dsh_memory.runtime.ollama import rendezvous
+from dsh_memory.runtime.ollama.environment import service_environment
+from dsh_memory.runtime.ollama.errors import OllamaError
+from dsh_memory.runtime.ollama.model import ModelFacts, declared_window, require_decision_model
+from dsh_memory.runtime.ollama.probe import require_version
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_the_client_package_imports_whatever_the_environment_says() -> None:
     program = (
         "import os\n"
         "before = dict(os.environ)\n"
-        "from runtime.ollama.client import connect, import_ollama\n"
+        "from dsh_memory.runtime.ollama.client import connect, import_ollama\n"
         "client = connect(import_ollama(), 'http://127.0.0.1:9', silence=1)\n"
         "assert dict(os.environ) == before\n"
         "inner = client._client\n"

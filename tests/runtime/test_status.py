@@ -10,12 +10,11 @@ from typing import Any
 
 import anyio
 import pytest
-
-from runtime.endpoint import Endpoint
-from runtime.ollama.errors import OllamaError
-from runtime.ollama.service import ModelService
-from runtime.settings import JevSettings
-from runtime.status import model_status
+from dsh_memory.runtime.config.settings import JevSettings
+from dsh_memory.runtime.endpoint import Endpoint
+from dsh_memory.runtime.ollama.errors import OllamaError
+from dsh_memory.runtime.ollama.service import ModelService
+from dsh_memory.runtime.status import model_status
 
 WarmUp = Callable[[Endpoint], Awaitable[None]]
 

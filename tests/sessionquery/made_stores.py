@@ -9,14 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
-
-from sessionquery.abort import AbortSignal
-from sessionquery.discovery import FoundLog, discover
-from sessionquery.live import LiveSessions
-from sessionquery.logfile import LoadedLog, load_log
-from sessionquery.paths import Encoding, log_name, project_directory, session_directory
-from sessionquery.reads import SessionReader
-from sessionquery.store import SessionStore
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.disk.discovery import FoundLog, discover
+from dsh_memory.sessionquery.disk.header import format_status_of
+from dsh_memory.sessionquery.disk.names import (
+    Encoding,
+    log_name,
+    project_directory,
+    session_directory,
+)
+from dsh_memory.sessionquery.live import LiveSessions, LoadedLog
+from dsh_memory.sessionquery.log.reader import EventStream
+from dsh_memory.sessionquery.model.sessions import SURFACE_NAMES
+from dsh_memory.sessionquery.reads.reader import SessionReader
+from dsh_memory.sessionquery.store.store import SessionStore
 
 Row = dict[str, Any]
 T0 = 1_790_000_000_000
@@ -177,7 +183,19 @@ class MadeStore:
     def load(self, session_id: str) -> LoadedLog:
         name = session_directory(session_id)
         log = next(log for log in self.found() if log.directory == name)
-        return load_log(self.root, log, signal=AbortSignal())
+        with EventStream(self.root, log, signal=AbortSignal()) as stream:
+            events = list(stream)
+            stream.rules.check_surface()
+            return LoadedLog(
+                header=stream.header,
+                inherited_event_count=stream.rules.inherited_event_count,
+                events=events,
+                surfaces=[SURFACE_NAMES[code] for code in stream.rules.classification(len(events))],
+                surface_order=stream.rules.surface,
+                replaced_by=stream.rules.replaced_by,
+                row_count=stream.row_count,
+                format_status=format_status_of(log.revision.generation),
+            )
 
     def reader(self, *, live: LiveSessions | None = None, **options: Any) -> SessionReader:
         return SessionReader(SessionStore(self.home, **options), live or LiveSessions())

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from compare import difference
+from dsh_memory.sessionquery.engine import SessionQueryEngine
+from dsh_memory.sessionquery.live import LiveSession, LiveSessions
+from dsh_memory.sessionquery.model.options import EngineOptions
+from dsh_memory.sessionquery.model.sessions import SessionHeader
 from test_recorded_answers import answered
-
-from sessionquery.engine import SessionQueryEngine
-from sessionquery.live import LiveSession, LiveSessions
-from sessionquery.model import EngineOptions, SessionHeader
 
 NEWER_SESSION = "340"
 """The original lets a sessions cursor go stale when a session appears. Here the page continues as

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.disk.discovery import discover, find_session
+from dsh_memory.sessionquery.errors import ABORTED, SessionQueryError
+from dsh_memory.sessionquery.store.store import SessionStore
 from made_stores import MadeStore, user
-
-from sessionquery.abort import AbortSignal
-from sessionquery.discovery import discover, find_session
-from sessionquery.errors import ABORTED, SessionQueryError
-from sessionquery.store import SessionStore
 
 SIGNAL = AbortSignal()
 
@@ -24,7 +23,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
     real = time.time_ns
     offset = 0.0
-    monkeypatch.setattr("sessionquery.discovery.time.time_ns", lambda: real() + int(offset * 1e9))
+    monkeypatch.setattr(
+        "dsh_memory.sessionquery.disk.discovery.time.time_ns", lambda: real() + int(offset * 1e9)
+    )
 
     def forward(seconds: float) -> None:
         nonlocal offset
@@ -183,7 +184,7 @@ def test_headers_of_unchanged_logs_are_remembered(
     made = make_store()
     for name in ("a", "b"):
         made.write(name, [user(0)])
-    monkeypatch.setattr("sessionquery.store.RECENT_NS", -(10**18))
+    monkeypatch.setattr("dsh_memory.sessionquery.store.store.RECENT_NS", -(10**18))
     store = SessionStore(made.home)
     store.corpus(signal=SIGNAL)
     assert opened.since() == ["a", "b"]

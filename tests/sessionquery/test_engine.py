@@ -12,12 +12,11 @@ from typing import Any
 
 import anyio
 import pytest
-from made_stores import MadeStore, user
-
-from runtime.errors import DshMemoryError
-from sessionquery.abort import AbortSignal
-from sessionquery.engine import SessionQueryEngine
-from sessionquery.errors import (
+from dsh_memory.runtime.errors import DshMemoryError
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.disk.writer_locks import locks_visible, write_locked_inodes
+from dsh_memory.sessionquery.engine import SessionQueryEngine
+from dsh_memory.sessionquery.errors import (
     ABORTED,
     CORRUPT_SESSION,
     PERSISTENCE_FAILED,
@@ -25,10 +24,11 @@ from sessionquery.errors import (
     SESSION_NOT_FOUND,
     SessionQueryError,
 )
-from sessionquery.live import LiveSessions
-from sessionquery.locks import locks_visible, write_locked_inodes
-from sessionquery.model import EngineOptions, SessionHeader
-from sessionquery.operations import run_operation
+from dsh_memory.sessionquery.live import LiveSessions
+from dsh_memory.sessionquery.model.options import EngineOptions
+from dsh_memory.sessionquery.model.sessions import SessionHeader
+from dsh_memory.sessionquery.operations import run_operation
+from made_stores import MadeStore, user
 
 pytestmark = pytest.mark.anyio
 
@@ -236,11 +236,12 @@ async def test_the_package_offers_its_public_names_lazily() -> None:
     code = (
         "import sys, sessionquery\n"
         "assert 'anyio' not in sys.modules\n"
-        "import sessionquery.engine\n"
-        "heavy = {'zstandard', 'sessionquery.bodyrules', 'sessionquery.reads'}\n"
+        "import dsh_memory.sessionquery.engine\n"
+        "heavy = {'zstandard', 'dsh_memory.sessionquery.rules.session'}\n"
+        "heavy |= {'dsh_memory.sessionquery.reads.reader'}\n"
         "assert not heavy & set(sys.modules)\n"
         "assert all(getattr(sessionquery, name) for name in sessionquery.__all__)\n"
-        "assert 'sessionquery.generations.migration' not in sys.modules\n"
+        "assert 'dsh_memory.sessionquery.generations.migration' not in sys.modules\n"
         "assert not hasattr(sessionquery, 'nothing')\n"
     )
     done = await anyio.run_process([sys.executable, "-c", code], check=False)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dsh_memory.sessionquery.log.searchable_text import PayloadError, event_text
 from made_stores import assistant, row, tool_block, tool_call, tool_result, turn_end, user
-
-from sessionquery.documents import PayloadError, event_text
 
 
 def text(value: Any) -> dict[str, Any]:

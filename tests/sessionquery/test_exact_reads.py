@@ -6,25 +6,25 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from made_stores import T0, MadeStore, replace, user
-
-from sessionquery.abort import AbortSignal
-from sessionquery.errors import INVALID_FILTER, INVALID_LINEAGE, SessionQueryError
-from sessionquery.filters import (
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.errors import INVALID_FILTER, INVALID_LINEAGE, SessionQueryError
+from dsh_memory.sessionquery.filters import (
     parse_event_filters,
     parse_session_filters,
     session_predicate,
 )
-from sessionquery.folding import literal_matcher, simple_fold
-from sessionquery.lineage import trace_lineage
-from sessionquery.live import LiveSessions
-from sessionquery.model import LineageNode, SessionHeader, SessionRecord
-from sessionquery.ordering import id_sort_key
-from sessionquery.reads import SessionReader
-from sessionquery.store import SessionStore
-from sessionquery.wire import to_wire
+from dsh_memory.sessionquery.js.casefold import literal_matcher, simple_fold
+from dsh_memory.sessionquery.js.collation import id_sort_key
+from dsh_memory.sessionquery.live import LiveSessions
+from dsh_memory.sessionquery.model.reads import LineageNode
+from dsh_memory.sessionquery.model.sessions import SessionHeader, SessionRecord
+from dsh_memory.sessionquery.model.wire import to_wire
+from dsh_memory.sessionquery.reads.lineage import trace_lineage
+from dsh_memory.sessionquery.reads.reader import SessionReader
+from dsh_memory.sessionquery.store.store import SessionStore
+from hypothesis import given
+from hypothesis import strategies as st
+from made_stores import T0, MadeStore, replace, user
 
 SIGNAL = AbortSignal()
 

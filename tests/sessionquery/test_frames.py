@@ -7,11 +7,10 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from dsh_memory.sessionquery.disk.frames import FrameError, FrameReader, PlainReader, lines_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_stores import frame
-
-from sessionquery.frames import FrameError, FrameReader, PlainReader, lines_of
 
 HEADER = b'{"type":"session"}\n'
 TEXTS = st.lists(st.text("ab \u00e9", max_size=30), max_size=12)

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-
-from sessionquery.jstext import (
+from dsh_memory.sessionquery.js.text import (
     JS_BLANKS,
     clip_utf16,
     collapse_blanks,
@@ -21,6 +18,8 @@ from sessionquery.jstext import (
     trim,
     utf16_length,
 )
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 TEXTS = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=60)
 

@@ -7,11 +7,10 @@ import math
 from typing import Any
 
 import pytest
+from dsh_memory.sessionquery.js.json import JsonDepthError, JsonError, parse_json
+from dsh_memory.sessionquery.rules.envelope import normalize_row, unpack_sources
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sessionquery.jsontext import JsonDepthError, JsonError, parse_json
-from sessionquery.rows import normalize_row, unpack_sources
 
 
 @pytest.mark.parametrize(

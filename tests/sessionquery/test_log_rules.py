@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from dsh_memory.sessionquery.errors import CORRUPT_SESSION, PERSISTENCE_FAILED, SessionQueryError
+from dsh_memory.sessionquery.rules.messages import NOT_STARTED_TEXT
 from made_stores import (
     MadeStore,
     Row,
@@ -24,13 +26,6 @@ from made_stores import (
     turn_start,
     user,
 )
-
-from sessionquery.errors import (
-    CORRUPT_SESSION,
-    PERSISTENCE_FAILED,
-    SessionQueryError,
-)
-from sessionquery.messagerules import NOT_STARTED_TEXT
 
 NOT_STARTED = {"error": {"name": "ToolNotStartedError", "code": "TOOL_NOT_STARTED"}}
 OPEN_STEP = [turn_start(0), step_start(1)]

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dsh_memory.sessionquery.engine import SessionQueryEngine
+from dsh_memory.sessionquery.errors import PERSISTENCE_FAILED, SESSION_NOT_FOUND, SessionQueryError
+from dsh_memory.sessionquery.model.options import EngineOptions
+from dsh_memory.sessionquery.operations import OPERATIONS, run_operation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_stores import MadeStore, user
-
-from sessionquery.engine import SessionQueryEngine
-from sessionquery.errors import PERSISTENCE_FAILED, SESSION_NOT_FOUND, SessionQueryError
-from sessionquery.model import EngineOptions
-from sessionquery.operations import OPERATIONS, run_operation
 
 pytestmark = pytest.mark.anyio
 

@@ -9,11 +9,10 @@ from typing import Any, Literal
 
 import pytest
 from compare import difference
-
-from runtime.errors import DshMemoryError
-from sessionquery.engine import SessionQueryEngine
-from sessionquery.model import EngineOptions
-from sessionquery.operations import run_operation
+from dsh_memory.runtime.errors import DshMemoryError
+from dsh_memory.sessionquery.engine import SessionQueryEngine
+from dsh_memory.sessionquery.model.options import EngineOptions
+from dsh_memory.sessionquery.operations import run_operation
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 DIFFERENCES: dict[str, dict[str, str]] = json.loads((DATA / "differences.json").read_text("utf-8"))

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.errors import (
+    CORRUPT_SESSION,
+    EVENT_NOT_FOUND,
+    INVALID_SURFACE,
+    SessionQueryError,
+)
 from made_stores import (
     MadeStore,
     Row,
@@ -16,14 +23,6 @@ from made_stores import (
     tool_result,
     turn_start,
     user,
-)
-
-from sessionquery.abort import AbortSignal
-from sessionquery.errors import (
-    CORRUPT_SESSION,
-    EVENT_NOT_FOUND,
-    INVALID_SURFACE,
-    SessionQueryError,
 )
 
 CALLED = [turn_start(0), step_start(1), assistant(2, tool_block()), tool_call(3)]

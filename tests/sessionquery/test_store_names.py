@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from sessionquery.paths import (
+from dsh_memory.sessionquery.disk.names import (
     escape_name,
     is_flat_log,
     log_name,
@@ -16,6 +13,8 @@ from sessionquery.paths import (
     project_directory,
     session_directory,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.errors import CORRUPT_SESSION, PERSISTENCE_FAILED, SessionQueryError
+from dsh_memory.sessionquery.live import LiveSessions
+from dsh_memory.sessionquery.model.sessions import SessionHeader
 from made_stores import MadeStore, assistant, lines, tool_block, turn_start, user
-
-from sessionquery.abort import AbortSignal
-from sessionquery.errors import CORRUPT_SESSION, PERSISTENCE_FAILED, SessionQueryError
-from sessionquery.live import LiveSessions
-from sessionquery.model import SessionHeader
 
 SIGNAL = AbortSignal()
 

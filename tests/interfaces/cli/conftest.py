@@ -39,7 +39,7 @@ class CommandLine:
     environment: dict[str, str]
 
     def arguments(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "interfaces.cli", *words]
+        return [sys.executable, "-m", "dsh_memory.interfaces.cli", *words]
 
     def __call__(self, *words: str, **changes: str) -> Finished:
         done = subprocess.run(

@@ -24,7 +24,7 @@ class Interrupting(importlib.abc.MetaPathFinder):
 
 MODULE = sys.argv.pop(1)
 sys.meta_path.insert(0, Interrupting())
-from interfaces.cli.main import main
+from dsh_memory.interfaces.cli.main import main
 main()
 """
 
@@ -39,13 +39,15 @@ def interrupted_at(command: Any, module: str, *words: str) -> subprocess.Complet
     )
 
 
-@pytest.mark.parametrize("module", ["click", "click.core", "interfaces.cli.output"])
+@pytest.mark.parametrize("module", ["click", "click.core", "dsh_memory.interfaces.cli.output"])
 def test_an_interrupt_during_the_first_imports_is_quiet(command: Any, module: str) -> None:
     done = interrupted_at(command, module, "search", "database")
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
-@pytest.mark.parametrize("module", ["pydantic", "sessionquery.engine", "pipeline.results"])
+@pytest.mark.parametrize(
+    "module", ["pydantic", "dsh_memory.sessionquery.engine", "dsh_memory.pipeline.memory.results"]
+)
 def test_an_interrupt_during_later_imports_shows_no_traceback(command: Any, module: str) -> None:
     done = interrupted_at(command, module, "search", "database")
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, b"", b"")

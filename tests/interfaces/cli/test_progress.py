@@ -20,7 +20,7 @@ import pytest
 FAKE_OLLAMA = Path(__file__).parents[2] / "fake_ollama" / "ollama"
 BATCHES = """
 import time
-from interfaces.cli.progress import TerminalProgress
+from dsh_memory.interfaces.cli.progress import TerminalProgress
 with TerminalProgress() as progress:
     progress.batches(0, 7)
     progress.batches(3, 7)

@@ -140,7 +140,7 @@ def unused_port() -> int:
 def test_a_search_without_a_model_imports_nothing_expensive(command: Any) -> None:
     script = (
         "import sys\n"
-        "from interfaces.cli import commands\n"
+        "from dsh_memory.interfaces.cli import commands\n"
         "status = commands.run(commands.load('search'), ['database'], program='x')\n"
         "heavy = {'openai', 'ollama', 'httpx', 'httpx2', 'mcp', 'rich', 'starlette', 'uvicorn',\n"
         "         'tomlkit', 'fastapi', 'flask'} & set(sys.modules)\n"

@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from interfaces.mcp.server import MemoryServer
-from interfaces.mcp.sets import tool_sets
-from runtime.config import LoadedConfig, load
+from dsh_memory.interfaces.mcp.server import MemoryServer
+from dsh_memory.interfaces.mcp.sets import tool_sets
+from dsh_memory.runtime.config.layers import LoadedConfig, load
 
 ROOT = Path(__file__).resolve().parents[3]
 TIDEPOOL = "/home/mira/code/tidepool"
@@ -82,7 +81,7 @@ class Place:
         return [
             sys.executable,
             "-m",
-            "interfaces.cli",
+            "dsh_memory.interfaces.cli",
             "mcp",
             "--config",
             str(self.config),

@@ -9,10 +9,9 @@ from typing import Any
 
 import anyio
 import pytest
+from dsh_memory.pipeline.memory.render import render_read, render_search
+from dsh_memory.pipeline.memory.results import ReadResult, SearchResult
 from mcp import Client
-
-from pipeline.render import render_read, render_search
-from pipeline.results import ReadResult, SearchResult
 
 pytestmark = pytest.mark.anyio
 

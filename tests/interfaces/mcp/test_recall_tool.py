@@ -8,12 +8,11 @@ from typing import Any
 
 import anyio
 import pytest
+from dsh_memory.pipeline.assembly import open_memory
+from dsh_memory.pipeline.recall.service import Recall
+from dsh_memory.pipeline.shared.workspace_access import Caller
+from dsh_memory.sessionquery.errors import SessionQueryError
 from mcp import Client
-
-from pipeline.assembly import open_memory
-from pipeline.caller import Caller
-from pipeline.recall import Recall
-from sessionquery.errors import SessionQueryError
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ READ = {"session_id": "tp-0002-storage-decision", "seq": 3}
 CHATTY = """
 import os, subprocess, sys, warnings
 print("stray line while starting")
-from runtime import config
+from dsh_memory.runtime.config import layers as config
 real = config.load
 
 def load(**options):
@@ -29,13 +29,13 @@ def load(**options):
     return real(**options)
 
 config.load = load
-from interfaces.mcp import memory_set
+from dsh_memory.interfaces.mcp import memory_set
 
 async def fails(memory, arguments):
     raise RuntimeError("secret detail")
 
 memory_set._recall = fails
-from interfaces.cli.main import main
+from dsh_memory.interfaces.cli.main import main
 sys.argv = ["dsh-memory", "mcp"]
 main()
 """

@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from dsh_memory.pipeline.shared.echoes import TOOL_NAMES
 from mcp import Client
-
-from pipeline.echoes import TOOL_NAMES
 
 pytestmark = pytest.mark.anyio
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import anyio
 import pytest
-
-from interfaces.mcp.turns import Turns
+from dsh_memory.interfaces.mcp.call_order import Turns
 
 pytestmark = pytest.mark.anyio
 

@@ -49,7 +49,14 @@ class PageServer:
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another ``dsh-memory`` beside the page, with the same files."""
         return subprocess.run(
-            [sys.executable, "-m", "interfaces.cli", *arguments, "--config", str(self.config)],
+            [
+                sys.executable,
+                "-m",
+                "dsh_memory.interfaces.cli",
+                *arguments,
+                "--config",
+                str(self.config),
+            ],
             env=self.environ,
             capture_output=True,
             text=True,
@@ -103,7 +110,7 @@ def serve(home: Path, environ: dict[str, str]) -> Iterator[Callable[..., PageSer
                 *prefix,
                 sys.executable,
                 "-m",
-                "interfaces.cli",
+                "dsh_memory.interfaces.cli",
                 "config",
                 "page",
                 "--no-open",

@@ -94,7 +94,7 @@ class Agent:
 def agent(environ: dict[str, str], home: Path) -> Iterator[Agent]:
     shutil.copytree(SAMPLE_HOME, home / "dsh")
     process = subprocess.Popen(
-        [sys.executable, "-m", "interfaces.cli", "mcp"],
+        [sys.executable, "-m", "dsh_memory.interfaces.cli", "mcp"],
         env=environ,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from interfaces.page.app import STATIC
-from runtime.config_keys import keys
+from dsh_memory.interfaces.page.app import STATIC
+from dsh_memory.runtime.config.keys import keys
 
 FILE = '[jev]\nmodel = "mine"\ncontext_window = 8192\n'
 SCRIPT = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

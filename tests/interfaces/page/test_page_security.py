@@ -198,7 +198,15 @@ def test_a_port_in_use_is_an_error_in_words(environ: dict[str, str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = subprocess.run(
-            [sys.executable, "-m", "interfaces.cli", "config", "page", "--port", str(port)],
+            [
+                sys.executable,
+                "-m",
+                "dsh_memory.interfaces.cli",
+                "config",
+                "page",
+                "--port",
+                str(port),
+            ],
             env=environ,
             capture_output=True,
             text=True,
@@ -217,7 +225,7 @@ def test_the_browser_is_opened_with_the_address(environ: dict[str, str], tmp_pat
     program.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}\n')
     program.chmod(0o700)
     process = subprocess.Popen(
-        [sys.executable, "-m", "interfaces.cli", "config", "page"],
+        [sys.executable, "-m", "dsh_memory.interfaces.cli", "config", "page"],
         env=environ | {"BROWSER": str(program)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from sessionquery.engine import SessionQueryEngine
-from sessionquery.model import EngineOptions
+from dsh_memory.sessionquery.engine import SessionQueryEngine
+from dsh_memory.sessionquery.model.options import EngineOptions
 
 Row = dict[str, Any]
 

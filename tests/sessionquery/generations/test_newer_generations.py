@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from sessionquery.engine import SessionQueryEngine
-from sessionquery.errors import PERSISTENCE_FAILED, SESSION_NOT_FOUND, SessionQueryError
-from sessionquery.model import EngineOptions
+from dsh_memory.sessionquery.engine import SessionQueryEngine
+from dsh_memory.sessionquery.errors import PERSISTENCE_FAILED, SESSION_NOT_FOUND, SessionQueryError
+from dsh_memory.sessionquery.model.options import EngineOptions
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-
-from sessionquery.generations import v0_to_v1, v1_to_v2, v2_to_v3, v3_to_v4
-from sessionquery.generations.catalog import Child, complete
-from sessionquery.generations.context import LogContext
-from sessionquery.generations.decoding import decode
-from sessionquery.generations.problems import CorruptLogError, MigrationRefusedError
-from sessionquery.model import SessionHeader
+from dsh_memory.sessionquery.generations import v0_to_v1, v1_to_v2, v2_to_v3, v3_to_v4
+from dsh_memory.sessionquery.generations.catalog import complete
+from dsh_memory.sessionquery.generations.context import LogContext
+from dsh_memory.sessionquery.generations.decoding import decode
+from dsh_memory.sessionquery.generations.problems import CorruptLogError, MigrationRefusedError
+from dsh_memory.sessionquery.model.children import Child
+from dsh_memory.sessionquery.model.sessions import SessionHeader
 
 Row = dict[str, Any]
 
@@ -385,7 +385,7 @@ def test_the_steps_leave_their_input_as_it_was() -> None:
 
 def test_nothing_of_this_is_loaded_with_the_engine() -> None:
     script = (
-        "import sys, sessionquery.engine, sessionquery.index.search\n"
+        "import sys, dsh_memory.sessionquery.engine, dsh_memory.sessionquery.index.search\n"
         "print(sorted(name for name in sys.modules if 'sessionquery.generations.' in name))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)

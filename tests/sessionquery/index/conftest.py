@@ -15,13 +15,13 @@ import pytest
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
+from dsh_memory.sessionquery.index.build import scanning
+from dsh_memory.sessionquery.index.file import catalog
+from dsh_memory.sessionquery.index.search import SearchIndex
+from dsh_memory.sessionquery.live import LiveSessions
+from dsh_memory.sessionquery.model.options import EngineOptions
+from dsh_memory.sessionquery.store.store import SessionStore
 from index_stores import Home, Searcher
-
-from sessionquery.index import catalog, scanning
-from sessionquery.index.search import SearchIndex
-from sessionquery.live import LiveSessions
-from sessionquery.model import EngineOptions
-from sessionquery.store import SessionStore
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 
@@ -61,7 +61,7 @@ def searcher(home: Home, index_path: Path) -> Iterator[Callable[..., Searcher]]:
 @pytest.fixture
 def trusting_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the times of files that were written just now for proof, as those of old files are."""
-    from sessionquery import discovery
+    from dsh_memory.sessionquery.disk import discovery
 
     for module in (catalog, discovery, scanning):
         monkeypatch.setattr(module, "RECENT_NS", -(10**18))

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
-
-from sessionquery.abort import AbortSignal
-from sessionquery.index.search import SearchIndex
-from sessionquery.model import EventPage, SessionPage
-from sessionquery.paths import log_name, project_directory, session_directory
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.disk.names import log_name, project_directory, session_directory
+from dsh_memory.sessionquery.index.search import SearchIndex
+from dsh_memory.sessionquery.model.search import EventPage, SessionPage
 
 T0 = 1_790_000_000_000
 

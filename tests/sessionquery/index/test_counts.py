@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import sqlite3
 
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.index.file.database import open_memory
+from dsh_memory.sessionquery.index.file.location import MEMORY, locate_index
+from dsh_memory.sessionquery.index.file.schema import TYPE_NUMBERS
+from dsh_memory.sessionquery.index.query.matching import Scope, find_matches
+from dsh_memory.sessionquery.index.query.phrase import MARK, Tokenizer, quote, searchable
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from sessionquery.abort import AbortSignal
-from sessionquery.index.database import open_memory
-from sessionquery.index.location import MEMORY, locate_index
-from sessionquery.index.matching import Scope, find_matches
-from sessionquery.index.phrase import MARK, Tokenizer, quote, searchable
-from sessionquery.index.schema import TYPE_NUMBERS
 
 WORDS = ["newt", "the", "a", "b", "café", "CAFÉ", "数据", "x\u200dy", "😀", "don't", "-", "a.b"]
 words = st.sampled_from(WORDS)

@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from dsh_memory.sessionquery.errors import SessionQueryError
+from dsh_memory.sessionquery.index.file.location import locate_index
+from dsh_memory.sessionquery.index.file.schema import PAGE_SIZE
 from index_stores import Home, Searcher
-
-from sessionquery.errors import SessionQueryError
-from sessionquery.index.location import locate_index
-from sessionquery.index.schema import PAGE_SIZE
 
 MakeSearcher = Callable[..., Searcher]
 
@@ -24,11 +23,11 @@ FRAME = PAGE_SIZE + 24
 
 WRITER = """
 import sys
-from sessionquery.abort import AbortSignal
-from sessionquery.index.search import SearchIndex
-from sessionquery.live import LiveSessions
-from sessionquery.model import EngineOptions
-from sessionquery.store import SessionStore
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.index.search import SearchIndex
+from dsh_memory.sessionquery.live import LiveSessions
+from dsh_memory.sessionquery.model import EngineOptions
+from dsh_memory.sessionquery.store.store import SessionStore
 
 home, path = sys.argv[1:3]
 index = SearchIndex(EngineOptions(home=home, index_path=path), SessionStore(home), LiveSessions())
@@ -230,10 +229,10 @@ def test_damaged_marks_at_the_default_place_are_rebuilt(
     connection.commit()
     connection.close()
 
-    from sessionquery.index.search import SearchIndex
-    from sessionquery.live import LiveSessions
-    from sessionquery.model import EngineOptions
-    from sessionquery.store import SessionStore
+    from dsh_memory.sessionquery.index.search import SearchIndex
+    from dsh_memory.sessionquery.live import LiveSessions
+    from dsh_memory.sessionquery.model.options import EngineOptions
+    from dsh_memory.sessionquery.store.store import SessionStore
 
     options = EngineOptions(home=str(home.path))
     again = Searcher(SearchIndex(options, SessionStore(home.path), LiveSessions()))

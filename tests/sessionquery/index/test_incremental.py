@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dsh_memory.sessionquery.errors import SessionQueryError
+from dsh_memory.sessionquery.index import lifecycle as keeper
 from index_stores import T0, Home, Log, Searcher, user_message
-
-from sessionquery.errors import SessionQueryError
-from sessionquery.index import keeper
 
 MakeSearcher = Callable[..., Searcher]
 

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from dsh_memory.sessionquery.errors import SessionQueryError
+from dsh_memory.sessionquery.index.file import schema
+from dsh_memory.sessionquery.index.file.location import locate_index
 from index_stores import T0, Home, Searcher, user_message
-
-from sessionquery.errors import SessionQueryError
-from sessionquery.index import schema
-from sessionquery.index.location import locate_index
 
 MakeSearcher = Callable[..., Searcher]
 
@@ -124,7 +123,7 @@ def test_the_index_of_another_home_is_refused(
 def test_the_index_of_another_version_is_refused(
     home: Home, searcher: MakeSearcher, index_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sessionquery.index import location
+    from dsh_memory.sessionquery.index.file import location
 
     filled(home)
     with monkeypatch.context() as patch:
@@ -201,10 +200,10 @@ def test_a_damaged_default_file_is_replaced_even_without_a_header(
     assert place is not None
     place.parent.mkdir(parents=True)
     place.write_bytes(b"\x00garbage" * 1000)
-    from sessionquery.index.search import SearchIndex
-    from sessionquery.live import LiveSessions
-    from sessionquery.model import EngineOptions
-    from sessionquery.store import SessionStore
+    from dsh_memory.sessionquery.index.search import SearchIndex
+    from dsh_memory.sessionquery.live import LiveSessions
+    from dsh_memory.sessionquery.model.options import EngineOptions
+    from dsh_memory.sessionquery.store.store import SessionStore
 
     options = EngineOptions(home=str(home.path))
     search = Searcher(SearchIndex(options, SessionStore(home.path), LiveSessions()))
@@ -269,7 +268,7 @@ def test_the_text_of_a_rewritten_row_leaves_the_files(
 def test_opening_at_startup_finds_a_foreign_file(
     home: Home, searcher: MakeSearcher, index_path: Path
 ) -> None:
-    from sessionquery.abort import AbortSignal
+    from dsh_memory.sessionquery.abort import AbortSignal
 
     index_path.parent.mkdir()
     index_path.write_bytes(b"something else" * 100)

@@ -5,12 +5,11 @@ import os
 from collections.abc import Callable
 
 import pytest
+from dsh_memory.sessionquery.disk.writer_locks import locks_visible
+from dsh_memory.sessionquery.errors import SessionQueryError
+from dsh_memory.sessionquery.live import LiveSessions
+from dsh_memory.sessionquery.model.sessions import SessionHeader
 from index_stores import T0, Home, Searcher, user_message
-
-from sessionquery.errors import SessionQueryError
-from sessionquery.live import LiveSessions
-from sessionquery.locks import locks_visible
-from sessionquery.model import SessionHeader
 
 MakeSearcher = Callable[..., Searcher]
 

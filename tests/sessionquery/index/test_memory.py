@@ -14,11 +14,11 @@ from index_stores import T0, Home, user_message
 
 SEARCH = """
 import sys
-from sessionquery.abort import AbortSignal
-from sessionquery.index.search import SearchIndex
-from sessionquery.live import LiveSessions
-from sessionquery.model import EngineOptions
-from sessionquery.store import SessionStore
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.index.search import SearchIndex
+from dsh_memory.sessionquery.live import LiveSessions
+from dsh_memory.sessionquery.model import EngineOptions
+from dsh_memory.sessionquery.store.store import SessionStore
 
 home, path = sys.argv[1:3]
 index = SearchIndex(

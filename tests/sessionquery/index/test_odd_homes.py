@@ -8,8 +8,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-
-from sessionquery import EngineOptions, SessionQueryEngine, SessionQueryError
+from dsh_memory.sessionquery import EngineOptions, SessionQueryEngine, SessionQueryError
 
 SAMPLE = Path(__file__).resolve().parents[3] / "examples" / "sample-home"
 

@@ -14,20 +14,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.errors import SessionQueryError
 from index_stores import Home, Searcher
-
-from sessionquery.abort import AbortSignal
-from sessionquery.errors import SessionQueryError
 
 MakeSearcher = Callable[..., Searcher]
 
 SEARCH = """
 import json, sys
-from sessionquery.abort import AbortSignal
-from sessionquery.index.search import SearchIndex
-from sessionquery.live import LiveSessions
-from sessionquery.model import EngineOptions
-from sessionquery.store import SessionStore
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.index.search import SearchIndex
+from dsh_memory.sessionquery.live import LiveSessions
+from dsh_memory.sessionquery.model import EngineOptions
+from dsh_memory.sessionquery.store.store import SessionStore
 
 home, path = sys.argv[1:3]
 print("ready", flush=True)

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
-from sessionquery.abort import AbortSignal
-from sessionquery.errors import SessionQueryError
-from sessionquery.index.requests import SearchQuery, parse_event_search, parse_session_search
-from sessionquery.model import EngineOptions
+from dsh_memory.sessionquery.abort import AbortSignal
+from dsh_memory.sessionquery.errors import SessionQueryError
+from dsh_memory.sessionquery.index.query.requests import (
+    SearchQuery,
+    parse_event_search,
+    parse_session_search,
+)
+from dsh_memory.sessionquery.model.options import EngineOptions
 
 OPTIONS = EngineOptions(home="/nowhere")
 ID = {"kind": "id", "values": ["x"]}

@@ -3,11 +3,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from dsh_memory.sessionquery.index.query.snippet import make_snippet
+from dsh_memory.sessionquery.js.text import BLANK_CLASS
 from hypothesis import given
 from hypothesis import strategies as st
-
-from sessionquery.index.snippet import make_snippet
-from sessionquery.jstext import BLANK_CLASS
 
 LONG = "long snippet test: " + " ".join(f"word{n:03d}" for n in range(200))
 

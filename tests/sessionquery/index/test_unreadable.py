@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from dsh_memory.sessionquery.errors import SessionQueryError
 from index_stores import T0, Home, Searcher
-
-from sessionquery.errors import SessionQueryError
 
 MakeSearcher = Callable[..., Searcher]
 ORPHAN_END = {"type": "turn/end", "seq": 1, "time": T0, "data": {"turn": 1, "reason": {}}}

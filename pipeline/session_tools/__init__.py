@@ -1,0 +1,1 @@
+"""The engine's search and reads as tools for an agent in a workspace; no relevance filter."""

@@ -1,0 +1,1 @@
+"""What several features state alike: errors, request fields, clipping, titles; no feature."""

@@ -1,0 +1,1 @@
+"""What stands where: store, index, configuration and model service, collected and rendered."""

@@ -1,0 +1,1 @@
+"""Layered settings: read, checked, shown and edited; nothing that acts on them."""

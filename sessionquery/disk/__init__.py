@@ -1,0 +1,1 @@
+"""Bytes and names of the store: directories, frames, headers, writer locks; no events."""

@@ -1,0 +1,1 @@
+"""Brings the index up to date with the store and the live sessions; answers no query."""

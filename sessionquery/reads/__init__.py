@@ -1,0 +1,1 @@
+"""Exact reads and traces of sessions and events; no index."""

@@ -1,0 +1,1 @@
+"""What makes a log valid: envelopes, messages, chains, citations, the surface; reads no file."""

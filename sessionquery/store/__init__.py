@@ -1,0 +1,1 @@
+"""Which sessions a home has, and which of them belong together; opens no event."""
