@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dsh_memory.sessionquery as sessionquery
 import pytest
 from dsh_memory.sessionquery import SessionQueryEngine, errors
-
-import dsh_memory.sessionquery as sessionquery
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "sessionquery.md").read_text("utf-8")

@@ -37,7 +37,7 @@ def start_user(fake_ollama: Any) -> Iterator[StartUser]:
     def run(then: str = "wait", until: str | None = "ready", **settings: Any) -> Any:
         order = {"settings": fake_ollama.settings(**settings).model_dump(), "then": then}
         user = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("service_user.py")), json.dumps(order)],
+            [sys.executable, str(Path(__file__).parents[1] / "service_user.py"), json.dumps(order)],
             env=fake_ollama.environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

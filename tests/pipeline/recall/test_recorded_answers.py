@@ -14,7 +14,7 @@ from dsh_memory.runtime.config.settings import Settings
 from dsh_memory.sessionquery.engine import SessionQueryEngine
 from dsh_memory.sessionquery.model.options import EngineOptions
 
-CASES = Path(__file__).parent.parent / "data" / "recall"
+CASES = Path(__file__).parents[2] / "data" / "recall"
 OURS = ("jev", "note_path", "diagnostics", "unreadable_sessions", "excluded_echoes")
 
 

@@ -246,7 +246,7 @@ def test_the_files_lie_where_platformdirs_puts_them(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_documented_table_is_the_models_table() -> None:
-    page = Path(__file__).parents[2] / "docs" / "configuration.md"
+    page = Path(__file__).parents[3] / "docs" / "configuration.md"
     assert markdown_table() in page.read_text(encoding="utf-8")
 
 
