@@ -1,8 +1,9 @@
 """The bytes of a log as batches of whole lines, plain or zstd.
 
-A zstd log is a sequence of independent frames; the first holds exactly the header line, each later
-one a batch of whole lines. Frame boundaries matter (a complete frame must end with a newline, a
-skippable frame is corruption), so frames are walked here and only then decompressed.
+A zstd log is a sequence of independent frames; the first holds exactly the header line. The texts
+of the other complete frames are joined before lines are looked for: a line may be split over
+several, but the last of them must end one. A skippable frame is corruption, and what a frame's
+header says of its size is not believed, so frames are walked here and only then decompressed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ _TORN_CHUNK: Final = 1 << 12
 _RUN_MAX: Final = 1 << 18
 """Output of one decoding call; larger ones fall out of the processor's caches."""
 _ONE_SHOT_MAX: Final = 8 << 20
+ROW_MAX: Final = (1 << 29) - 24
+"""Bytes of the longest row: the original's strings end at so many UTF-16 units."""
 _DICTIONARY_BYTES: Final = (0, 1, 2, 4)
 
 
@@ -75,13 +78,63 @@ def _walk(buffer: bytes, start: int, offset: int) -> _Frame | None:
         elif kind == 3:
             raise FrameError(f"frame at byte {offset + start} has a reserved block type")
         else:
-            bound += length
+            bound += min(length, _BLOCK_MAX)
             position = block + (1 if kind else length)
         if header & 1:
             break
     if descriptor & 4:
         position += 4
-    return _Frame(start, position, bound, content) if position <= size else None
+    if position > size:
+        return None
+    if content is not None and content > bound:
+        # Nothing may be allocated for a size that its blocks cannot have.
+        raise FrameError(
+            f"frame at byte {offset + start} declares {content} bytes, its blocks hold {bound}"
+        )
+    return _Frame(start, position, bound, content)
+
+
+class _Line:
+    """Joins pieces of text into batches of whole lines.
+
+    Attributes:
+        text: The whole lines so far.
+        rest: How many bytes follow the last newline.
+    """
+
+    def __init__(self) -> None:
+        self.text = b""
+        self.rest = 0
+        self._open: list[bytes] = []
+
+    def add(self, piece: bytes) -> bool:
+        """Append a piece; True if there are whole lines to take now.
+
+        Raises:
+            FrameError: A line is longer than `ROW_MAX`.
+        """
+        cut = piece.rfind(b"\n") + 1
+        if not cut:
+            self.rest += len(piece)
+            if self.rest > ROW_MAX:
+                self._open.clear()
+                raise FrameError(f"a row is longer than {ROW_MAX} bytes")
+            if piece:
+                self._open.append(piece)
+            return False
+        if self._open or cut < len(piece):
+            self._open.append(piece[:cut])
+            lines = self._open
+            self._open = [piece[cut:]] if cut < len(piece) else []
+            piece = b"".join(lines)
+        self.text = self.text + piece if self.text else piece
+        self.rest = sum(map(len, self._open))
+        return True
+
+    def take(self) -> bytes:
+        """Return the whole lines and keep what follows them."""
+        text, self.text = self.text, b""
+        return text
 
 
 class FrameReader:
@@ -118,10 +171,13 @@ class FrameReader:
         while (frame := self._next_frame()) is None:
             if not self._fill(_HEADER_CHUNK):
                 return None
-        text = b"".join(self._decode(frame))
-        if not text or text.find(b"\n") != len(text) - 1:
+        line = _Line()
+        for piece in self._decode(frame):
+            if line.add(piece) and line.rest:
+                break
+        if line.rest or line.text.count(b"\n") != 1:
             raise FrameError("the first frame is not exactly one header line")
-        return text
+        return line.text
 
     def batches(self) -> Iterator[bytes]:
         """Yield the text of the remaining frames, each batch ending with a newline.
@@ -129,16 +185,19 @@ class FrameReader:
         What the complete blocks of a torn last frame decode to counts up to its last newline.
 
         Raises:
-            FrameError: Checksum mismatch, wrong magic, or a complete frame that ends inside a line.
+            FrameError: Checksum mismatch, wrong magic, a size that cannot be, a row above
+                `ROW_MAX`, or a last complete frame that ends inside a line.
         """
+        lines = _Line()
         while True:
             run = self._run()
-            if len(run) > 1:
-                yield self._decode_run(run)
-            elif run:
-                yield from self._decode_lines(run[0])
-            elif not self._fill(_CHUNK):
+            if not run and not self._fill(_CHUNK):
                 break
+            for piece in self._decode_run(run):
+                if lines.add(piece):
+                    yield lines.take()
+        if lines.rest:
+            raise FrameError("the last complete frame ends inside a line")
         yield from self._torn_tail()
 
     def _fill(self, chunk_size: int) -> bool:
@@ -180,37 +239,22 @@ class FrameReader:
             total += frame.size
             run.append(frame)
 
-    def _decode_run(self, run: list[_Frame]) -> bytes:
+    def _decode_run(self, run: list[_Frame]) -> Iterator[bytes]:
         """Decode neighbouring frames of known size in one call, which saves most of the cost."""
-        frames = memoryview(self._buffer)[run[0].start : run[-1].end]
-        decoder = self._decompressor.decompressobj(read_across_frames=True)
-        try:
-            text = decoder.decompress(frames)
-        except self._error:
-            text = b""
-        end = 0
+        if len(run) > 1:
+            frames = memoryview(self._buffer)[run[0].start : run[-1].end]
+            decoder = self._decompressor.decompressobj(read_across_frames=True)
+            try:
+                text = decoder.decompress(frames)
+            except self._error:
+                text = b""
+            if len(text) == sum(frame.size or 0 for frame in run):
+                if text:
+                    yield text
+                return
+        # Whatever is wrong, it is found and named frame by frame.
         for frame in run:
-            size = frame.size or 0
-            end += size
-            if size and text[end - 1 : end] != b"\n":
-                # Whatever is wrong, it is found and named frame by frame.
-                return b"".join(piece for one in run for piece in self._decode_lines(one))
-        return text
-
-    def _decode_lines(self, frame: _Frame) -> Iterator[bytes]:
-        carry: list[bytes] = []
-        for piece in self._decode(frame):
-            cut = piece.rfind(b"\n") + 1
-            if cut:
-                carry.append(piece[:cut])
-                batch = carry[0] if len(carry) == 1 else b"".join(carry)
-                carry = [piece[cut:]]
-                yield batch
-                del batch
-            else:
-                carry.append(piece)
-        if any(carry):
-            raise FrameError("a complete frame ends inside a line")
+            yield from self._decode(frame)
 
     def _decode(self, frame: _Frame) -> Iterator[bytes]:
         view = memoryview(self._buffer)[frame.start : frame.end]
@@ -236,18 +280,14 @@ class FrameReader:
         # A decoder takes input and gives output block by block; what a damaged block would have
         # given is as lost as what was never written.
         decoder = self._decompressor.decompressobj()
-        carry: list[bytes] = []
+        lines = _Line()
         for start in range(0, len(tail), _TORN_CHUNK):
             try:
                 piece = decoder.decompress(tail[start : start + _TORN_CHUNK])
             except self._error:
                 return
-            cut = piece.rfind(b"\n") + 1
-            if cut:
-                carry.append(piece[:cut])
-                yield b"".join(carry)
-                carry = []
-            carry.append(piece[cut:])
+            if lines.add(piece):
+                yield lines.take()
 
 
 class PlainReader:
@@ -262,10 +302,11 @@ class PlainReader:
         self._carry = b""
 
     def header_line(self) -> bytes | None:
-        """Return the first line with its newline, None if there is no complete line."""
+        """Return the first line with its newline, None if none ends within `ROW_MAX`."""
         parts: list[bytes] = []
         chunk_size = 4096
-        while self._left:
+        seen = 0
+        while self._left and seen <= ROW_MAX:
             chunk = self._handle.read(min(chunk_size, self._left))
             if not chunk:
                 break
@@ -276,32 +317,25 @@ class PlainReader:
                 self._carry = chunk[cut:]
                 return b"".join(parts)
             parts.append(chunk)
+            seen += len(chunk)
             chunk_size = min(_CHUNK, chunk_size * 2)
         return None
 
     def batches(self) -> Iterator[bytes]:
-        """Yield the lines after the header."""
-        carry = [self._carry]
-        self._carry = b""
+        """Yield the lines after the header.
+
+        Raises:
+            FrameError: A row above `ROW_MAX`.
+        """
+        lines = _Line()
+        piece, self._carry = self._carry, b""
         while True:
-            chunk = self._handle.read(min(_CHUNK, self._left)) if self._left else b""
-            self._left -= len(chunk)
-            cut = chunk.rfind(b"\n") + 1
-            if cut:
-                carry.append(chunk[:cut])
-                batch = b"".join(carry)
-                # Before it is yielded: the pieces of a huge line are as much memory again.
-                carry = [chunk[cut:]]
-                yield batch
-                del batch
-            elif chunk:
-                carry.append(chunk)
-            else:
-                break
-        rest = b"".join(carry)
-        cut = rest.rfind(b"\n") + 1
-        if cut:
-            yield rest[:cut]
+            if lines.add(piece):
+                yield lines.take()
+            piece = self._handle.read(min(_CHUNK, self._left)) if self._left else b""
+            if not piece:
+                return
+            self._left -= len(piece)
 
 
 def lines_of(batch: bytes) -> Iterator[bytes | memoryview]:

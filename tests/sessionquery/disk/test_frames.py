@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -104,7 +107,6 @@ def flipped_checksum() -> bytes:
         pytest.param(flipped_checksum(), id="checksum"),
         pytest.param(b"\xff\x01\x02\x03", id="garbage"),
         pytest.param(b"\x50\x2a\x4d\x18\x04\x00\x00\x00abcd", id="skippable"),
-        pytest.param(frame(b"no newline"), id="line-over-two-frames"),
     ],
 )
 @pytest.mark.parametrize("after", [b"", frame(b"b\n")])
@@ -173,3 +175,64 @@ def test_lines_of_a_huge_batch_are_views() -> None:
     assert isinstance(lines[0], memoryview)
     assert texts(iter(lines))[1:] == [b"y", b""]
     assert texts(lines_of(b"a\n\nb\n")) == [b"a", b"", b"b"]
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=6))
+def test_a_line_may_be_split_over_complete_frames_anywhere(text: bytes, cuts: list[int]) -> None:
+    text += b"\n"
+    places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    pieces = [text[a:b] for a, b in itertools.pairwise(places)]
+    if not pieces[-1]:
+        pieces.pop()
+    assert read(frame(HEADER) + b"".join(map(frame, pieces))) == text
+
+
+@pytest.mark.parametrize("last", [b"open", b""])
+@pytest.mark.parametrize("tail", [b"", frame(b"rest\n")[:3], frame(b"rest\n")[:-5]])
+def test_the_last_complete_frame_may_not_end_inside_a_line(last: bytes, tail: bytes) -> None:
+    data = frame(HEADER) + frame(b"a\nopen") + frame(last) + tail
+    with pytest.raises(FrameError, match="inside a line"):
+        read(data)
+
+
+def lying(text: bytes, declared: int) -> bytes:
+    """A frame whose header declares another size than its blocks hold."""
+    honest = frame(text, checksum=False, size=False)
+    descriptor, blocks = honest[4], honest[6:]
+    assert descriptor >> 5 == 0
+    return (
+        honest[:4]
+        + bytes([0xC0 | descriptor])
+        + honest[5:6]
+        + declared.to_bytes(8, "little")
+        + blocks
+    )
+
+
+@pytest.mark.parametrize("declared", [10**12, 1 << 40, (1 << 64) - 1, 200_000_000])
+def test_a_declared_size_is_compared_with_what_the_blocks_can_hold(declared: int) -> None:
+    with pytest.raises(FrameError, match="declares"):
+        read(frame(HEADER) + lying(b"row\n", declared))
+    with pytest.raises(FrameError, match="declares"):
+        FrameReader(io.BytesIO(lying(HEADER, declared)), 1 << 20).header_line()
+
+
+def test_a_small_frame_that_unfolds_beyond_any_row_is_damage_and_not_an_end_of_memory() -> None:
+    """Blocks that repeat one byte: four bytes in the file are 128 KiB of text."""
+    block = (128 * 1024 << 3 | 1 << 1).to_bytes(3, "little") + b"x"
+    bomb = b"\x28\xb5\x2f\xfd\x00\x38" + block * 40_000 + b"\x01\x00\x00"
+    code = f"""
+import io, resource, sys
+from dsh_memory.sessionquery.disk.frames import FrameError, FrameReader
+data = {frame(HEADER)!r} + sys.stdin.buffer.read()
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+reader = FrameReader(io.BytesIO(data), len(data))
+reader.header_line()
+try:
+    for batch in reader.batches():
+        pass
+except FrameError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], input=bomb, capture_output=True, check=True)
+    assert done.stdout.startswith(b"a row is longer than")
