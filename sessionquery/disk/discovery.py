@@ -10,14 +10,18 @@ import operator
 import os
 import stat
 import time
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from dsh_memory.sessionquery.abort import AbortSignal
-from dsh_memory.sessionquery.disk.names import Encoding, is_flat_log, parse_log_name
+from dsh_memory.sessionquery.disk.names import (
+    LONGEST_NAME,
+    Encoding,
+    is_flat_log,
+    parse_log_name,
+)
 from dsh_memory.sessionquery.errors import PERSISTENCE_FAILED, SessionQueryError
 
 RECENT_NS: Final = 2_000_000_000
@@ -121,7 +125,7 @@ class Discovery:
 def discover(root: Path, previous: Discovery | None, *, signal: AbortSignal) -> Discovery:
     """Look at the store below `root` (``<home>/sessions``).
 
-    A missing root is an empty store. Symbolic links to directories are not followed, a log may be
+    A missing root is an empty store; one that is no directory, or below a file, is not. Symbolic links to directories are not followed, a log may be
     one; files other than canonical logs are ignored. Directories that vanish meanwhile are
     treated as absent.
 
@@ -131,7 +135,8 @@ def discover(root: Path, previous: Discovery | None, *, signal: AbortSignal) -> 
         signal: Polled once a session directory.
 
     Raises:
-        SessionQueryError: ``PERSISTENCE_FAILED`` if the root cannot be listed, ``ABORTED``.
+        SessionQueryError: ``PERSISTENCE_FAILED`` if the root is no directory or cannot be listed,
+            ``ABORTED``.
     """
     scan = _Scan(root, previous, signal)
     logs = tuple(scan.logs())
@@ -148,6 +153,9 @@ def find_session(
     root: Path, previous: Discovery | None, directory: str, *, signal: AbortSignal
 ) -> Discovery:
     """The same, restricted to the session directories of one name (one a project).
+
+    As in the original, the name is opened and not looked up: a symbolic link is followed, and
+    something else than a directory of that name is a fault.
 
     Raises:
         SessionQueryError: As `discover`.
@@ -179,7 +187,7 @@ class _Scan:
     def logs(self) -> Iterator[FoundLog]:
         try:
             top = self._listing("", depth=0)
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return
         except OSError as error:
             raise self._unusable_root(error) from error
@@ -200,11 +208,10 @@ class _Scan:
                     yield found
 
     def _wanted(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """All names, or the one that is looked for; names are sorted and may be many."""
+        """All names, or the one that is looked for, listed or not."""
         if self._only is None:
             return names
-        place = bisect_left(names, self._only)
-        return names[place : place + 1] if names[place : place + 1] == (self._only,) else ()
+        return (self._only,) if 0 < len(self._only) <= LONGEST_NAME else ()
 
     def _unusable_root(self, error: OSError) -> SessionQueryError:
         return SessionQueryError(
@@ -216,7 +223,12 @@ class _Scan:
     def _listing_or_fault(self, relative: str, depth: int) -> DirectoryState | None:
         try:
             return self._listing(relative, depth=depth)
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError:
+            # Only where the name itself is opened: a listing names directories and nothing else.
+            if self._only is not None and depth == 2:
+                self.faults.append(StoreFault(relative, "is not a directory"))
             return None
         except OSError as error:
             self.faults.append(StoreFault(relative, f"cannot be listed: {error.strerror or error}"))
@@ -224,7 +236,8 @@ class _Scan:
 
     def _listing(self, relative: str, *, depth: int) -> DirectoryState:
         path = f"{self._root}/{relative}" if relative else self._root
-        status = os.stat(path) if depth == 0 else os.lstat(path)  # noqa: PTH116 (speed)
+        followed = depth == 0 or (depth == 2 and self._only is not None)
+        status = os.stat(path) if followed else os.lstat(path)  # noqa: PTH116 (speed)
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(20, "Not a directory", path)
         known = self._known.get(relative)
