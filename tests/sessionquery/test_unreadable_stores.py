@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from dsh_memory.sessionquery import EngineOptions, SessionQueryEngine
 from dsh_memory.sessionquery.abort import AbortSignal
-from dsh_memory.sessionquery.errors import CORRUPT_SESSION, PERSISTENCE_FAILED, SessionQueryError
+from dsh_memory.sessionquery.errors import (
+    CORRUPT_SESSION,
+    PERSISTENCE_FAILED,
+    SESSION_NOT_FOUND,
+    SessionQueryError,
+)
 from dsh_memory.sessionquery.live import LiveSessions
 from dsh_memory.sessionquery.model.sessions import SessionHeader
 from made_stores import MadeStore, assistant, lines, tool_block, turn_start, user
@@ -196,3 +203,46 @@ def test_a_live_session_refuses_contradicting_events(make_store: Callable[[], Ma
     live.remove("live")
     with pytest.raises(SessionQueryError, match='session "live" not found'):
         make_store().reader(live=live).list_events("live", signal=SIGNAL)
+
+
+@pytest.mark.parametrize("file", ["", "sessions"])
+@pytest.mark.anyio
+async def test_a_file_where_a_directory_belongs_is_not_an_empty_store(
+    tmp_path: Path, file: str
+) -> None:
+    home = tmp_path / "home"
+    if file:
+        home.mkdir()
+    (home / file).write_text("not a directory")
+    async with SessionQueryEngine(EngineOptions(home=str(home), index_path=":memory:")) as engine:
+        for ask in (
+            engine.list_sessions(),
+            engine.search_sessions("word"),
+            engine.read_title("s"),
+            engine.observe_session("s"),
+        ):
+            with pytest.raises(SessionQueryError) as caught:
+                await ask
+            assert caught.value.code == PERSISTENCE_FAILED
+
+
+@pytest.mark.parametrize("kind", ["file", "link to a file", "loop"])
+@pytest.mark.anyio
+async def test_observing_a_name_that_is_no_directory_is_a_fault(tmp_path: Path, kind: str) -> None:
+    project = tmp_path / "sessions" / "_no-cwd"
+    project.mkdir(parents=True)
+    (project / "other").write_text("x")
+    if kind == "file":
+        (project / "odd").write_text("x")
+    else:
+        (project / "odd").symlink_to("other" if kind == "link to a file" else "odd")
+    async with SessionQueryEngine(
+        EngineOptions(home=str(tmp_path), index_path=":memory:")
+    ) as engine:
+        with pytest.raises(SessionQueryError) as caught:
+            await engine.observe_session("odd")
+        assert caught.value.code == PERSISTENCE_FAILED
+        with pytest.raises(SessionQueryError) as caught:
+            await engine.list_events("odd")
+        assert caught.value.code == SESSION_NOT_FOUND
+        assert not await engine.list_sessions()
