@@ -125,9 +125,9 @@ class Discovery:
 def discover(root: Path, previous: Discovery | None, *, signal: AbortSignal) -> Discovery:
     """Look at the store below `root` (``<home>/sessions``).
 
-    A missing root is an empty store; one that is no directory, or below a file, is not. Symbolic links to directories are not followed, a log may be
-    one; files other than canonical logs are ignored. Directories that vanish meanwhile are
-    treated as absent.
+    A missing root is an empty store; one that is not a directory, or is below a file, is an error.
+    Symbolic links to directories are not followed, a log may be one; files other than canonical
+    logs are ignored. Directories that vanish meanwhile are treated as absent.
 
     Args:
         root: The sessions directory.
